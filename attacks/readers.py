@@ -271,7 +271,7 @@ def _feature_readers(scores: Any) -> list[Reader]:
 
 
 def _list_readers() -> list[Reader]:
-    from oddslip.cli.options import read_names, read_numbers
+    from oddslip.cli.inputs import read_names, read_numbers
 
     def numbers(path: Path) -> None:
         import oddslip

@@ -16,6 +16,7 @@ from benchmarks.timing import agree, line, measure, title
 from oddslip.calibrators import Hierarchical, HierarchicalIsotonic
 from oddslip.calibrators.logistic.hierarchy import Hyper, fit_hierarchical
 from oddslip.calibrators.logistic.moments import Cells
+from oddslip.core import passes
 from oddslip.sources import open_source
 
 
@@ -43,8 +44,9 @@ def fit_each(
 
 def fit_apart(margins: NDArray[np.float32], labels: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Intercept and slope of every label under a prior that says nothing."""
-    cells = Cells(open_source(margins, labels, kind="margin"), False, None)
-    cells.summarise()
+    source = open_source(margins, labels, kind="margin")
+    cells = passes.run(source, Cells.read(source))
+    passes.run(source, cells.summarise())
     n_labels = margins.shape[1]
     sums = cells.positives_about(0, np.zeros(n_labels))
     prior = np.full(n_labels, 0.01)

@@ -102,8 +102,9 @@ def _hits_cases(size: Size) -> Iterator[Case]:
 
 def _isotonic_cases(size: Size) -> Iterator[Case]:
     from oddslip.core.panel import Panel
+    from oddslip.core.passes import run
     from oddslip.kernels.isotonic import count_pairs, group_keys
-    from oddslip.sources import open_source
+    from oddslip.sources.open import open_rows
     from oddslip.tallies.cell_counts import IntervalCounts, PositiveKeys, _make_buckets, count_cells
 
     n_labels, shape = size.n_labels, (size.n_rows, size.n_labels)
@@ -120,7 +121,8 @@ def _isotonic_cases(size: Size) -> Iterator[Case]:
             yield f"fill_buckets {name}", lambda d=distinct, k=kind: _make_buckets(d, k)
             second = IntervalCounts(distinct, kind)
             yield f"place_cells {name}", lambda s=second, p=panel: s.add(p)
-        counts = count_cells(open_source(_scores(dtype, *shape), _true_cells(*shape)), threads=1)
+        source = open_rows(_scores(dtype, *shape), _true_cells(*shape), threads=1)
+        counts = run(source, count_cells(source))
         yield (
             f"pool_labels {dtype.__name__}",
             lambda c=counts: [c.isotonic_knots() for _ in "12345"],

@@ -69,6 +69,7 @@ SLOW = {
     "serving/test_sql.py::*postgres*": "a PostgreSQL server",
     "serving/test_sql.py::*spark*": "a Spark shell",
     "test_benchmarks.py::test_a_toy_run*": "every benchmark, in a process of its own",
+    "test_docs.py::test_the_first_block*spark*": "a Spark session",
     "test_examples.py::test_an_example_runs*": "every example, in a process of its own",
     "test_tiers.py::test_every_test_that_is_written*": "collects all tests",
 }

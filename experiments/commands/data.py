@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from oddslip import DEFAULT_SEED
-from oddslip.cli.options import Json, check_folders, check_outputs, console, print_json
+from oddslip.cli.options import Json
+from oddslip.cli.outputs import check_folders, check_outputs, console, print_json
 
 
 class Form(StrEnum):

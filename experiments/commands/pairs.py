@@ -11,7 +11,8 @@ import typer
 
 from experiments.commands.options import Finished, Results
 from experiments.store import RESULTS
-from oddslip.cli.options import Json, check_folders, check_outputs, console, print_json, write_text
+from oddslip.cli.options import Json
+from oddslip.cli.outputs import check_folders, check_outputs, console, print_json, write_text
 
 
 class PairOptions(NamedTuple):
@@ -93,7 +94,7 @@ def tafeng(options: PairOptions, labels: NLabels = 1000) -> None:
 
       python -m experiments tafeng --part ladder --part caps
 
-      python -m experiments tafeng --finished --page docs/tafeng.md --figures docs
+      python -m experiments tafeng --finished --page docs/paper/tafeng.md --figures docs/paper
     """
 
     def read(n_labels: int | None) -> Any:

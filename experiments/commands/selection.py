@@ -9,14 +9,8 @@ import typer
 
 from experiments.commands.options import Data, Finished, Page, Results
 from experiments.store import RESULTS
-from oddslip.cli.options import (
-    Json,
-    check_folders,
-    check_outputs,
-    console,
-    print_json,
-    write_text,
-)
+from oddslip.cli.options import Json
+from oddslip.cli.outputs import check_folders, check_outputs, console, print_json, write_text
 
 
 def selection(
@@ -47,7 +41,7 @@ def selection(
 
       python -m experiments selection --dataset flags --learner lightgbm
 
-      python -m experiments selection --finished --page docs/selection-study.md
+      python -m experiments selection --finished --page docs/paper/selection-study.md
     """
     from experiments.mulan.arms import LEARNERS
     from experiments.mulan.study import DATASETS

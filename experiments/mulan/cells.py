@@ -68,7 +68,7 @@ def measure_cell(data: MulanData, arm: Arm, twin: Arm, weighted: bool) -> dict[s
     rankings["ceiling"] = ceiling.rank(arm.test, k=data.k)
     positives = DenseLabels(data.Y_test).positives(0, len(data.Y_test))
     values = {
-        rung: metric_values(Rankings.made(ranking, positives, data.n_labels)).mean(axis=0)
+        rung: metric_values(Rankings.of(ranking, positives, data.n_labels)).mean(axis=0)
         for rung, ranking in rankings.items()
     }
     metrics = {
@@ -90,9 +90,9 @@ def _describe_scores(data: MulanData, arm: Arm, weighted: bool) -> dict[str, Any
     if weighted:
         shift = realized_shift(arm.test, np.clip(data.prevalence, 1e-9, 1 - 1e-9))
         intended = np.log(arm.weights)
-        known = shift.identified & (np.abs(intended) > 1e-6) & np.isfinite(shift.shift)
-        ratio = shift.shift[known] / intended[known]
-        description["n_identified"] = int(known.sum())
+        readable = shift.identified & (np.abs(intended) > 1e-6) & np.isfinite(shift.shift)
+        ratio = shift.shift[readable] / intended[readable]
+        description["n_identified"] = int(readable.sum())
         description["median_realized"] = float(np.median(ratio)) if ratio.size else None
     return description
 

@@ -65,44 +65,44 @@ def choose_k(data: Recommendation) -> int:
 
 
 def measure_arm(
-    data: Recommendation, arm: Arm, own: ArmScores, twin: ArmScores | None
+    data: Recommendation, arm: Arm, scores: ArmScores, twin: ArmScores | None
 ) -> dict[str, Any]:
     """The ladder of an arm under both protocols, and what its scores look like.
 
     ``twin`` is that of a weighted arm, None for an arm without a weight.
     """
     k = choose_k(data)
-    stages: Stages = dict(own.stages)
+    stages: Stages = dict(scores.stages)
     with stage(stages, "diagnose"):
-        stored = saturation(own.test, k=k, distinct=False)
+        stored = saturation(scores.test, k=k, distinct=False)
         cell: dict[str, Any] = {
             "k": k,
-            "auc": mean_auc(own.test, data.test.Y),
+            "auc": mean_auc(scores.test, data.test.Y),
             "saturated_share": stored.share,
             "saturated_per_row": stored.share * data.n_labels,
             "full_rows_share": stored.full_rows / data.test.n_rows,
-            "zero_share": count_zeros(own.test),
-            "weights": summarise(own.weights),
-            "sha256": own.hashes(),
+            "zero_share": count_zeros(scores.test),
+            "weights": summarise(scores.weights),
+            "sha256": scores.hashes(),
         }
         for protocol in PROTOCOLS:
-            diagnosis = _diagnose(data, arm, own, twin, protocol)
+            diagnosis = _diagnose(data, arm, scores, twin, protocol)
             cell[protocol] = summarise_diagnosis(diagnosis)
             if protocol == "deployment" and arm in LABEL_TABLES:
                 cell["labels"] = tabulate_labels(data, diagnosis)
             if twin is not None:
-                gap = compare_repaired(own, twin, data, protocol, k)
+                gap = compare_repaired(scores, twin, data, protocol, k)
                 cell[protocol]["repaired_minus_twin"] = gap
         if twin is not None:
-            cell["reordered"] = attribute_ties(own, twin, data, k)
-            cell["what_if"] = step_what_if(own, twin, data, k)
-            cell["capped_what_if"] = cap_what_if(arm, own, twin, data, k)
-            cell["direct"] = measure_direct(arm, own, twin)
+            cell["reordered"] = attribute_ties(scores, twin, data, k)
+            cell["what_if"] = step_what_if(scores, twin, data, k)
+            cell["capped_what_if"] = cap_what_if(arm, scores, twin, data, k)
+            cell["direct"] = measure_direct(arm, scores, twin)
     return cell | {"stages": stages}
 
 
 def measure_part(
-    part: str, data: Recommendation, own: ArmScores, again: ArmScores | None = None
+    part: str, data: Recommendation, scores: ArmScores, again: ArmScores | None = None
 ) -> dict[str, Any]:
     """What fewer calibration rows cost ("splits"), what rules choose ("choices"), or "again".
 
@@ -111,24 +111,24 @@ def measure_part(
     stages: Stages = {}
     with stage(stages, "diagnose"):
         if again is not None:
-            findings: Any = compare_again(own, again, data, choose_k(data))
+            findings: Any = compare_again(scores, again, data, choose_k(data))
         else:
             measure = {"splits": sweep_splits, "choices": compare_choices}[part]
-            findings = measure(own, data, choose_k(data))
+            findings = measure(scores, data, choose_k(data))
     return {"k": choose_k(data), part: findings, "stages": stages}
 
 
 def _diagnose(
-    data: Recommendation, arm: Arm, own: ArmScores, twin: ArmScores | None, protocol: str
+    data: Recommendation, arm: Arm, scores: ArmScores, twin: ArmScores | None, protocol: str
 ) -> Diagnosis:
-    rows = open_rows(own, data, protocol)
+    rows = open_rows(scores, data, protocol)
     return diagnose(
         rows.evaluated,
         k=choose_k(data),
-        weights=own.weights if arm.weighted else None,
+        weights=scores.weights if arm.weighted else None,
         unweighted=None if twin is None else open_rows(twin, data, protocol).evaluated,
         calibration=rows.calibration,
-        prior=own.prior,
+        prior=scores.prior,
         seed=SEED,
         n_replicates=N_REPLICATES,
         **arm.budget(),
@@ -157,10 +157,10 @@ def summarise_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
         "min_alive": int(alive.min()) if alive.size else None,
         "median_alive": float(np.median(alive)) if alive.size else None,
     }
-    known = shifts.identified
-    quantiles = {"realized": summarise(shifts.realized[known])}
+    readable = shifts.identified
+    quantiles = {"realized": summarise(shifts.realized[readable])}
     if shifts.intended is not None:
-        both = known & shifts.weighted
+        both = readable & shifts.weighted
         quantiles["ratio"] = summarise(shifts.ratio[both])
         # What the inversion takes away beyond what the learner had added.
         quantiles["over_inverted"] = summarise((shifts.intended - shifts.realized)[both])

@@ -71,7 +71,7 @@ def odds_a_minority(cells: Cells) -> Claim | None:
 
 def inversion_needs_both(cells: Cells) -> Claim | None:
     """Inverting by ln w pays only where the shift was realized and no cell saturated."""
-    paid, wrong, n_models = [], [], 0
+    gains, wrong, n_models = [], [], 0
     for key, cell in cells.items():
         if not has_loss(cell) or cell["deployment"]["shifts"]["median_ratio"] is None:
             continue
@@ -80,13 +80,13 @@ def inversion_needs_both(cells: Cells) -> Claim | None:
         n_models += 1
         if parts["returned"]["inversion"] >= PAYS:
             stored = cell["saturated_share"]
-            paid.append(f"{key} ({parts['returned']['inversion']:.0%}, ratio {ratio:.2f})")
+            gains.append(f"{key} ({parts['returned']['inversion']:.0%}, ratio {ratio:.2f})")
             if not (REALIZED[0] <= ratio <= REALIZED[1] and stored <= UNSATURATED):
                 wrong.append(f"{key}: ratio {ratio:.2f}, {stored:.1%} of cells at 1.0")
     if not n_models:
         return None
-    numbers = f"it does in {len(paid)} of {n_models} models with a loss"
-    numbers += f": {', '.join(paid)}" if paid else ""
+    numbers = f"it does in {len(gains)} of {n_models} models with a loss"
+    numbers += f": {', '.join(gains)}" if gains else ""
     numbers += f"; without both conditions in {len(wrong)} ({'; '.join(wrong)})" if wrong else ""
     what = (
         "Inversion returns half of the loss only where the shift was realized "

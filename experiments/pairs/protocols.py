@@ -19,13 +19,13 @@ from experiments.pairs.arms import SEED
 from experiments.pairs.training import ArmScores
 from experiments.store import row_precisions
 from oddslip.calibrators import Isotonic
-from oddslip.diagnosis.case import draw_calibration_rows
 from oddslip.sources import Source, open_source
 from oddslip.sources.views import RowSubset
 
 PROTOCOLS = ("test-split", "deployment")
 N_REPLICATES = 2000  # the paper's B
 LEVEL = 0.95
+CALIBRATION_SHARE = 0.3  # of the rows of a split (Section 3)
 
 
 class Rows(NamedTuple):
@@ -35,13 +35,27 @@ class Rows(NamedTuple):
     evaluated: Source
 
 
+def draw_calibration_rows(n_rows: int, seed: int = SEED) -> NDArray[np.bool_]:
+    """Which rows calibrate: the first 30% of a seeded permutation, at least one.
+
+    Examples
+    --------
+    >>> int(draw_calibration_rows(10, seed=42).sum())
+    3
+    """
+    chosen = np.zeros(n_rows, np.bool_)
+    order = np.random.default_rng(seed).permutation(n_rows)
+    chosen[order[: max(1, int(CALIBRATION_SHARE * n_rows))]] = True
+    return chosen
+
+
 def open_rows(scores: ArmScores, data: Recommendation, protocol: str) -> Rows:
     """Rows of an arm under a protocol."""
     test = open_source(scores.test, data.test.Y)
     if protocol == "deployment":
         return Rows(open_source(scores.validation, data.validation.Y), test)
-    kept, truth = draw_calibration_rows(test.n_rows, SEED), test.positives()
-    return Rows(RowSubset(test, kept, truth), RowSubset(test, ~kept, truth))
+    sample, truth = draw_calibration_rows(test.n_rows, SEED), test.positives()
+    return Rows(RowSubset(test, sample, truth), RowSubset(test, ~sample, truth))
 
 
 def rank_repaired(rows: Rows, prior: NDArray[np.float64], k: int) -> NDArray[np.int32]:

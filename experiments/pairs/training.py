@@ -75,7 +75,7 @@ def draw_rows(n_rows: int, draw: int) -> NDArray[np.int64] | None:
 
 def _read_stages(path: Path) -> Stages:
     try:
-        stages: Stages = verify_checksum(read_json(path), needed=False)["stages"]
+        stages: Stages = verify_checksum(read_json(path), required=False)["stages"]
     except (ValueError, KeyError) as error:
         raise UnreadableFile(
             f"{path} is damaged or was altered ({first_line(error)}). Remove its folder to train "

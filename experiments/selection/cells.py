@@ -18,7 +18,10 @@ from experiments.bootstrap import mean_with_interval
 from experiments.folds import numbered_folds
 from experiments.store import row_precisions
 from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.policy import DeadLabelPolicy
 from oddslip.core.panel import Panel
+from oddslip.core.passes import run
+from oddslip.metrics.at_k import Scoring
 from oddslip.selection.candidates import PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
 from oddslip.selection.rules import RULES, Rule
 from oddslip.selection.trials import Trials, try_candidates
@@ -55,17 +58,17 @@ TAUS = replace(
     candidates=(*WIDE, *(Candidate("isotonic", tau=tau) for tau in WIDE_TAUS)),
 )
 CHOOSING = {rule.name: rule for rule in (PAPER_RULE, OLD, RULES["auto"], TAUS)}
-# What pages tell beside one another: candidates taken whatever the rows say, and rules.
+# Compared on the pages: candidates that do not depend on the rows, and rules.
 FIXED = {"isotonic": "isotonic-0", "Platt": "platt", "hierarchical": "hierarchical"}
 CONTENDERS = (*FIXED, *CHOOSING)
 
 
 def all_candidates(weighted: bool) -> tuple[Candidate, ...]:
     """Every candidate that any rule tries, once, the fixed ones too."""
-    listed = [each for rule in CHOOSING.values() for each in rule.candidates]
-    listed += [read_candidate(name) for name in FIXED.values()]
-    listed += [Candidate(form) for form in ("platt", "beta", "temperature")]
-    return tuple(each for each in dict.fromkeys(listed) if weighted or not each.needs_weights)
+    candidates = [each for rule in CHOOSING.values() for each in rule.candidates]
+    candidates += [read_candidate(name) for name in FIXED.values()]
+    candidates += [Candidate(form) for form in ("platt", "beta", "temperature")]
+    return tuple(each for each in dict.fromkeys(candidates) if weighted or not each.needs_weights)
 
 
 def measure_cell(
@@ -78,9 +81,9 @@ def measure_cell(
 ) -> dict[str, Any]:
     """Out-of-fold and test values of every candidate; choice and test value of every rule."""
     candidates = all_candidates(weights is not None)
-    options: dict[str, Any] = {"k": k, "prior": prior, "weights": weights}
+    policy = DeadLabelPolicy(prior=prior, weights=weights)
     n_repeats = RULES["auto"].repeats_for(calibration.n_rows)
-    trials, once = try_twice(calibration, candidates, n_repeats, SEED, **options)
+    trials, once = try_twice(calibration, candidates, n_repeats, SEED, Scoring(k), policy)
     tested = measure_on_test(trials, test)
     raw = tested["raw"]
     means = trials.means
@@ -89,8 +92,8 @@ def measure_cell(
         name: choose(rule, trials if rule.n_repeats > 1 else once)
         for name, rule in CHOOSING.items()
     }
-    taken = FIXED | {name: choice[0] for name, choice in chosen.items()}
-    deployed = tested[taken["auto"]]
+    choices_by_name = FIXED | {name: choice[0] for name, choice in chosen.items()}
+    deployed = tested[choices_by_name["auto"]]
     return {
         "k": k,
         "n_rows": calibration.n_rows,
@@ -113,21 +116,29 @@ def measure_cell(
                 **_describe(tested[candidate] - raw),
                 "minus_auto": _describe(tested[candidate] - deployed),
             }
-            for name, candidate in taken.items()
+            for name, candidate in choices_by_name.items()
         },
         "why": {name: why for name, (_, why) in chosen.items()},
     }
 
 
 def try_twice(
-    calibration: Source, candidates: Sequence[Candidate], n_repeats: int, seed: int, **options: Any
+    calibration: Source,
+    candidates: Sequence[Candidate],
+    n_repeats: int,
+    seed: int,
+    *options: Any,
 ) -> tuple[Trials, Trials]:
-    """Trials with all repeats of the folds, and with the first alone."""
+    """Trials with all repeats of the folds, and with the first alone.
+
+    ``options`` are the scoring and the policy.
+    """
     folds = numbered_folds(calibration.n_rows, seed=seed, n_repeats=n_repeats)
-    trials = try_candidates(calibration, candidates, folds=folds, **options)
-    if n_repeats == 1:
-        return trials, trials
-    return trials, try_candidates(calibration, candidates, folds=folds[:1], **options)
+    whole, first = (
+        try_candidates(calibration, candidates, *options, folds=some) for some in (folds, folds[:1])
+    )
+    trials = run(calibration, whole)
+    return trials, trials if n_repeats == 1 else run(calibration, first)
 
 
 def choose(rule: Rule, trials: Trials) -> tuple[str, str]:
@@ -175,16 +186,18 @@ def sweep_seeds(
 ) -> dict[str, Any]:
     """What the default chooses with other folds, drawn three times each, and once."""
     rule = RULES["auto"]
-    options: dict[str, Any] = {"k": k, "prior": prior, "weights": weights}
+    policy = DeadLabelPolicy(prior=prior, weights=weights)
     chosen: dict[str, list[str]] = {"auto": [], "auto, folds drawn once": []}
     for seed in range(N_SEEDS):
         candidates = rule.candidates_for(weights)
-        trials, once = try_twice(calibration, candidates, rule.n_repeats, seed, **options)
+        trials, once = try_twice(calibration, candidates, rule.n_repeats, seed, Scoring(k), policy)
         chosen["auto"].append(choose(rule, trials)[0])
         chosen["auto, folds drawn once"].append(choose(rule, once)[0])
     names = {name for choices in chosen.values() for name in choices} | {"raw"}
-    needed = [each for each in trials.candidates if each.name in names]
-    tested = {name: own.mean() for name, own in measure_on_test(trials.of(needed), test).items()}
+    used = [each for each in trials.candidates if each.name in names]
+    tested = {
+        name: values.mean() for name, values in measure_on_test(trials.of(used), test).items()
+    }
     return {
         name: {
             "chosen": {each: choices.count(each) for each in sorted(set(choices))},

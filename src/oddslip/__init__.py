@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.diagnose import diagnose
     from oddslip.diagnosis.plan import Plan, plan
     from oddslip.diagnosis.result import Diagnosis
+    from oddslip.diagnosis.rounds import Rounds, RoundsRecorder, by_rounds
     from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
+    from oddslip.folding.fold import fold
     from oddslip.learners.one_vs_rest import OneVsRest
     from oddslip.learners.pairs import MatchedPair
     from oddslip.metrics.evaluation import Comparison, Estimate, Evaluation, evaluate
@@ -57,10 +59,14 @@ _PUBLIC = {
     "Repair": "oddslip.selection.repair",
     "Repaired": "oddslip.sklearn.repaired",
     "RepairedClassifier": "oddslip.sklearn.classifier",
+    "Rounds": "oddslip.diagnosis.rounds",
+    "RoundsRecorder": "oddslip.diagnosis.rounds",
     "UnreadableFile": "oddslip.errors",
+    "by_rounds": "oddslip.diagnosis.rounds",
     "check": "oddslip.serving.check",
     "diagnose": "oddslip.diagnosis.diagnose",
     "evaluate": "oddslip.metrics.evaluation",
+    "fold": "oddslip.folding.fold",
     "load_repair": "oddslip.calibrators.fitted_repair",
     "map_at_k_scorer": "oddslip.sklearn.scorer",
     "open_source": "oddslip.sources",
@@ -97,10 +103,14 @@ __all__ = [
     "Repair",
     "Repaired",
     "RepairedClassifier",
+    "Rounds",
+    "RoundsRecorder",
     "UnreadableFile",
+    "by_rounds",
     "check",
     "diagnose",
     "evaluate",
+    "fold",
     "load_repair",
     "map_at_k_scorer",
     "open_source",

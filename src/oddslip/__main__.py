@@ -4,7 +4,7 @@ from oddslip.cli import interrupts
 
 
 def main() -> None:
-    """Entry point: signals are heard before the parser is loaded."""
+    """Entry point. Signal handlers are installed before the parser is loaded."""
     interrupts.run(_run)
 
 

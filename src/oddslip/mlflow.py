@@ -1,6 +1,6 @@
 """Repairs and diagnoses in MLflow: metrics, the report, and a model that is code and arrays.
 
-Needs ``pip install "oddslip[mlflow]"``, and a run that is under way, or one is begun.
+Needs ``pip install "oddslip[mlflow]"``. Uses the active run, or starts one.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oddslip import __version__
 from oddslip.calibrators.base import ScoreTransformer
@@ -18,29 +18,33 @@ from oddslip.diagnosis.result import Diagnosis
 from oddslip.errors import InvalidInput, MissingDependency
 from oddslip.serving.export import describe_repair
 
+if TYPE_CHECKING:
+    from mlflow.models.model import ModelInfo
+
 MODEL = Path(__file__).parent / "serving" / "mlflow_model.py"
 
 __all__ = ["log_diagnosis", "log_repair"]
 
 
-def log_repair(repair: Any, *, k: int | None = None, name: str = "repair", **options: Any) -> Any:
+def log_repair(
+    repair: object, *, k: int | None = None, name: str = "repair", **options: object
+) -> ModelInfo:
     """Log a repair as a model: the saved file, and a few lines of code that serve it.
 
-    Nothing is pickled. Where the model is loaded, NumPy, oddslip and MLflow are needed, and none
-    of what the repair was fitted with. Its ``predict`` takes rows of scores and gives the top K as
-    label indices, or the calibrated probabilities where ``k`` is 0.
+    Nothing is pickled. To load the model, only NumPy, oddslip and MLflow are needed. Its
+    ``predict`` takes rows of scores and returns the top K as label indices, or the calibrated
+    probabilities if ``k`` is 0.
 
     Parameters
     ----------
     repair : Repair, calibrator or FittedRepair
         Fitted. Of a `Repair`, the out-of-fold means of its candidates are logged too.
     k : int, optional
-        Slots per row unless ``params={"k": ...}`` says otherwise; those a `Repair` was chosen for
-        unless told.
+        Slots per row, unless ``params={"k": ...}`` says otherwise; default: the k of a `Repair`.
     name : str
-        Of the model.
+        Name of the model.
     **options
-        Passed on to ``mlflow.pyfunc.log_model``.
+        Passed to ``mlflow.pyfunc.log_model``.
 
     Returns
     -------
@@ -60,9 +64,9 @@ def log_repair(repair: Any, *, k: int | None = None, name: str = "repair", **opt
         raise InvalidInput(f"log_repair needs a fitted repair, got {type(repair).__name__}.")
     k = getattr(repair, "k", None) if k is None else k
     slots = 0 if k is None else check_k(k, fitted.maps.n_labels)
-    told = describe_repair(fitted)
-    parameters = told.pop("parameters")
-    mlflow.log_params({f"{name}.{key}": value for key, value in told.items()})
+    description = describe_repair(fitted)
+    parameters = description.pop("parameters")
+    mlflow.log_params({f"{name}.{key}": value for key, value in description.items()})
     mlflow.log_params({f"{name}.{key}": str(value)[:500] for key, value in parameters.items()})
     table = getattr(repair, "table_", None)
     if table is not None:
@@ -72,7 +76,7 @@ def log_repair(repair: Any, *, k: int | None = None, name: str = "repair", **opt
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "repair.oddslip"
         fitted.save(path)
-        given = {
+        defaults: dict[str, Any] = {
             "pip_requirements": ["numpy>=2.0.0", f"oddslip=={__version__}"],
             "signature": ModelSignature(params=ParamSchema([ParamSpec("k", "long", slots)])),
         }
@@ -80,7 +84,7 @@ def log_repair(repair: Any, *, k: int | None = None, name: str = "repair", **opt
             name=name,
             python_model=str(MODEL),
             artifacts={"repair": str(path)},
-            **(given | options),
+            **(defaults | options),
         )
 
 
@@ -92,7 +96,7 @@ def log_diagnosis(diagnosis: Diagnosis, *, name: str = "diagnosis") -> None:
     diagnosis : Diagnosis
         What `oddslip.diagnose` returned.
     name : str
-        Beginning of the metrics' names, and folder of the files.
+        Prefix of the names of metrics, and folder of the files.
 
     Examples
     --------
@@ -128,5 +132,5 @@ def _load(verb: str) -> Any:
 
 
 def _plain(text: str) -> str:
-    """A name without what MLflow refuses in names."""
+    """The name without characters that MLflow rejects."""
     return re.sub(r"[^\w .:/-]", "", text)

@@ -345,3 +345,17 @@ def test_no_library_is_loaded_that_the_model_did_not_load():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert process.stdout.strip() == "set()"
+
+
+def test_a_random_forest_of_lightgbm_has_the_log_odds_of_its_probabilities():
+    import lightgbm
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1200, 4))
+    truth = rng.random(1200) < 0.3
+    settings = {"objective": "binary", "boosting": "rf", "bagging_freq": 1, "verbose": -1}
+    forest = lightgbm.train(
+        settings | {"bagging_fraction": 0.6}, lightgbm.Dataset(rows, truth), num_boost_round=8
+    )
+    margins = panel_from([forest], rows).scores[:, 0]
+    np.testing.assert_allclose(1 / (1 + np.exp(-margins)), forest.predict(rows), rtol=1e-12)

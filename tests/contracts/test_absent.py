@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse, special
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
+from tests.support.trials import try_candidates
 
 import oddslip
 from oddslip.calibrators import Isotonic
@@ -381,7 +382,6 @@ def test_a_twin_may_be_of_another_kind_and_type_and_lack_other_cells(form):
 @pytest.mark.parametrize("form", FORMS)
 def test_folds_by_keys_fit_the_maps_of_the_rows_outside(form):
     from oddslip.selection.candidates import Candidate
-    from oddslip.selection.trials import try_candidates
 
     scores, true, gone = world(n_rows=400)
     cells, told = as_form(form, scores, gone)

@@ -19,6 +19,7 @@ from oddslip.diagnosis.ladder import LadderTally
 from oddslip.diagnosis.rungs import Rungs, other_policies
 from oddslip.diagnosis.signal import SignalErrorTally, parts_of_positives
 from oddslip.kernels.logistic import N_AFFINE, add_affine_sums
+from oddslip.metrics.at_k import Scoring
 from oddslip.metrics.evaluation import MetricTally
 from oddslip.metrics.ranking import RankingTally
 from oddslip.metrics.reliability import ReliabilityTally
@@ -77,7 +78,7 @@ FOLDS = assign_folds(SOURCE, 3, seed=1, n_repeats=2)
 
 def make_trial():
     maps = [build_calibrator(name).fit(SCORES, LABELS).fitted_.maps for name in ("raw", "isotonic")]
-    return TrialTally([[maps] * 3] * 2, FOLDS, 0, 3, "map", np.full(N_LABELS, 0.5))
+    return TrialTally([[maps] * 3] * 2, FOLDS, 0, Scoring(3, "map", np.full(N_LABELS, 0.5)))
 
 
 def make_ladder(folds):
@@ -127,9 +128,9 @@ TALLIES = {
     "LabelCounts": lambda: LabelCounts(N_LABELS),
     "ColumnTally": lambda: ColumnTally(Ranges(2), ColumnSource(SOURCE, np.array([1, 3])).narrowing),
     "RankingTally": lambda: RankingTally(3, N_LABELS),
-    "MetricTally": lambda: MetricTally(3, N_LABELS, np.full(N_LABELS, 0.5), n_replicates=30),
+    "MetricTally": lambda: MetricTally(3, np.full(N_LABELS, 0.5), n_replicates=30),
     "MetricTally, rows kept": lambda: MetricTally(
-        3, N_LABELS, np.full(N_LABELS, 0.5), rows="all", n_replicates=30, keep_rows=True
+        3, np.full(N_LABELS, 0.5), rows="all", n_replicates=30, keep_rows=True
     ),
     "PositiveTally": lambda: PositiveTally(N_LABELS, SCORES.dtype, FOLDS),
     "FoldTally": make_folds,
@@ -202,7 +203,7 @@ def test_every_tally_is_listed_here():
             or any(getattr(item, "name", None) == "empty_like" for item in node.body)
         }
     # Protocol, bases, and one that holds a function and never travels.
-    tallies -= {"Tally", "MergeableTally", "BootstrapTally", "BootstrapSums", "CollectTally"}
+    tallies -= {"Tally", "MergeableTally", "BootstrapTally", "BootstrapSums"}
     assert tallies == {name.partition(",")[0] for name in TALLIES}
 
 

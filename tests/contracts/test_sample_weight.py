@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
+from tests.support.trials import try_candidates
 
 import oddslip
 from oddslip import InvalidInput, Repair
 from oddslip.calibrators import Isotonic, Platt, build_calibrator
 from oddslip.cli.app import main
 from oddslip.core.panel import read_sample_weight
+from oddslip.core.passes import run
 from oddslip.datasets import synthetic_pair
 from oddslip.selection.candidates import read_candidate
 from oddslip.selection.folds import assign_folds
-from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source
 from oddslip.sources.views import RowSubset, WeightedSource
 
@@ -66,7 +67,7 @@ def test_a_candidate_without_a_fold_is_the_calibrator_on_the_other_weighed_rows(
     calibrator = build_calibrator(
         candidate.form, dead="prior", prior=None, weights="balanced", kind="margin"
     )
-    wanted, own_record = calibrator._map_labels(part)
+    wanted, own_record = run(part, calibrator._map_labels(part))
     panel = oddslip.Panel(PAIR.weighted_margin[N:1200], kind="margin")
     np.testing.assert_allclose(maps.values(panel), wanted.values(panel), rtol=1e-4, atol=1e-6)
     if name != "pooled":  # whose prior is told and not used

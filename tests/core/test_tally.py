@@ -94,7 +94,8 @@ def test_counts_do_not_wait_with_sums_however_they_are_put_together():
     counted, summed = [], []
     inner = TallyGroup([Rows(counted, False), Rows(summed, True)])
     source = Liar(*((at, at + 1) for at in range(10)))
-    run = source.run(TallyGroup([inner, Rows(counted, False)]), threads=2)
+    source.threads = 2
+    run = source.run(TallyGroup([inner, Rows(counted, False)]))
     assert run.result() == ((10, 10), 10)
     assert len(summed) == 10  # one for each block
     assert len(counted) == 2  # each of the two, once more for the other thread

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.passes import plain
 
 import oddslip.sources.base as sources
+from oddslip.core.passes import run
 from oddslip.core.tally import TallyGroup
 from oddslip.core.threads import tallies_of_threads
 from oddslip.errors import InvalidInput
@@ -21,6 +23,8 @@ from oddslip.selection.fold_counts import (
 from oddslip.selection.folds import assign_folds
 from oddslip.sources import open_source
 from oddslip.tallies.cell_counts import count_cells
+
+count_cells = plain(count_cells)
 
 
 def collect(source, folds):
@@ -50,7 +54,9 @@ def test_a_fit_without_a_fold_equals_a_fit_on_the_other_rows(pooled, kind, dtype
         folds = assign_folds(source, 4, seed=seed)
         numbers = folds[0].of_keys(source.row_keys())
         positives = collect(source, folds)
-        counts = FoldCounter(source, positives, [False, True]).count(folds)[0].counts[pooled]
+        counts = run(source, FoldCounter(source, positives, [False, True]).count(folds))[0].counts[
+            pooled
+        ]
         for fold in (0, 1, 2, 3, None):
             kept = numbers != fold if fold is not None else slice(None)
             alone = count_cells(open_source(scores[kept], labels[kept], kind=kind), pooled=pooled)
@@ -78,7 +84,7 @@ def test_a_pooled_fit_needs_the_positives_alone_at_which_it_may_turn(bits, kind,
         buckets = [source.run(each) for each in make_buckets(source, folds)]
     starting = find_starting(buckets, positives)
     counter = FoldCounter(source, positives, [True], starting=starting)
-    counts = counter.count(folds)[0].counts[True]
+    counts = run(source, counter.count(folds))[0].counts[True]
     for fold in (0, 1, 2, 3, None):
         kept = numbers != fold if fold is not None else slice(None)
         alone = count_cells(open_source(scores[kept], labels[kept], kind=kind), pooled=True)
@@ -104,7 +110,7 @@ def test_knots_of_some_labels_at_a_time_are_those_of_all(monkeypatch, at_once):
     source = open_source(scores, labels)
     folds = assign_folds(source, 4)
     counter = FoldCounter(source, collect(source, folds), [False])
-    counts = counter.count(folds)[0].counts[False]
+    counts = run(source, counter.count(folds))[0].counts[False]
     monkeypatch.setattr(counting, "KEYS_AT_ONCE", at_once)
     for one, other in zip(counts.knots(2), counts.without(2).isotonic_knots(), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -127,8 +133,9 @@ def test_a_fold_takes_nine_bytes_for_a_positive_of_single_precision():
     rng = np.random.default_rng(0)
     source = open_source(rng.random((4_000, 5), dtype=np.float32), rng.random((4_000, 5)) < 0.3)
     folds = assign_folds(source, 5)
+    source.threads = 2
     counter = FoldCounter(source, collect(source, folds), [False])
-    counts = counter.count(folds, threads=2)[0].counts[False]
+    counts = run(source, counter.count(folds))[0].counts[False]
     n_keys = counts.tallies[0].distinct.keys.size
     per_label = 2 + 4 + 4  # one slot and one interval more than keys, and the lowest key
     assert counts.nbytes == 5 * (9 * n_keys + per_label * 5)

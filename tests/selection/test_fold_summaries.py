@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from tests.support.trials import try_candidates
 
 from oddslip.calibrators import build_calibrator
+from oddslip.core.passes import run
 from oddslip.datasets import synthetic_pair
 from oddslip.selection.candidates import RAW, WIDE, Candidate
 from oddslip.selection.folds import assign_folds
-from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source
 
 PAIR = synthetic_pair(1200, 12, prevalence=(0.004, 0.3), noise=0.5, n_dead=1, seed=5)
@@ -57,7 +58,8 @@ def test_on_all_rows_the_fit_is_that_of_the_calibrator_alone(form):
 
 @pytest.mark.parametrize("form", SMOOTH)
 def test_fits_that_read_the_rows_together_are_those_made_alone(form):
-    together = fit_by_folds(form, "probability").fit_together([Candidate(each) for each in SMOOTH])
+    fits = fit_by_folds(form, "probability")
+    together = run(fits.source, fits.fit_together([Candidate(each) for each in SMOOTH]))
     alone, record = fit_by_folds(form, "probability").fit(Candidate(form), None)
     found, told = together[SMOOTH.index(form)]
     assert told.action == record.action

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.support.trials import try_candidates
 
 import oddslip
 from oddslip.datasets import synthetic_pair
 from oddslip.selection import Repair
 from oddslip.selection.candidates import RAW, WIDE
-from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source
 
 PAIR = synthetic_pair(900, 10, prevalence=(0.01, 0.3), noise=0.4, n_dead=1, seed=11)

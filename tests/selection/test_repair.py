@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from sklearn.base import clone
+from tests.support.trials import try_candidates
 
 import oddslip
 import oddslip.sources.base as sources
@@ -14,7 +15,6 @@ from oddslip.errors import InvalidInput
 from oddslip.metrics import average_precision_at_k, precision_at_k
 from oddslip.selection import Candidate, Repair, Rule
 from oddslip.selection.folds import assign_folds
-from oddslip.selection.trials import try_candidates
 
 PAIR = synthetic_pair(2000, 20, prevalence=(0.005, 0.3), noise=0.3, n_dead=1, seed=3)
 CAL, EVAL = PAIR.calibration, ~PAIR.calibration

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.support.trials import try_candidates
 
 from oddslip import InvalidInput, Panel, Repair
 from oddslip.datasets import synthetic_pair
 from oddslip.selection.candidates import PAPER, RAW, WIDE
 from oddslip.selection.folds import assign_folds
 from oddslip.selection.rules import choose_by_fold, read_rule
-from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source
 
 PAIR = synthetic_pair(600, 8, seed=5)

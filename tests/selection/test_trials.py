@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
+from tests.support.trials import try_candidates
 
 import oddslip.sources.base as sources
 from oddslip.calibrators import Beta, Isotonic, Offset, Platt, PooledIsotonic, Raw, Temperature
@@ -21,7 +22,6 @@ from oddslip.metrics import (
 from oddslip.metrics.at_k import label_propensities
 from oddslip.selection.candidates import PAPER, PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
 from oddslip.selection.folds import assign_folds
-from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source
 from oddslip.tallies.cell_counts import CellCounts
 
@@ -206,7 +206,8 @@ def test_blocks_threads_and_memory_order_do_not_matter(candidates, monkeypatch):
     monkeypatch.setattr(sources, "BLOCK_BYTES", 4000)
     cut = open_source(np.asfortranarray(PAIR.weighted), PAIR.labels)
     for threads in (1, 3):
-        parts = try_candidates(cut, candidates, threads=threads, **options)
+        cut.threads = threads
+        parts = try_candidates(cut, candidates, **options)
         np.testing.assert_allclose(parts.means, whole.means, rtol=0, atol=1e-12)
         np.testing.assert_allclose(parts.gains(), whole.gains(), rtol=0, atol=1e-12)
 

@@ -9,12 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.isotonic import IsotonicRegression
+from tests.support.passes import plain
 
 from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
 from oddslip.kernels.keys import scores_of
 from oddslip.sources import open_source
+from oddslip.sources.open import open_rows
 from oddslip.tallies.cell_counts import CellCounts, IntervalCounts, PositiveKeys, count_cells
+
+count_cells = plain(count_cells)
 
 DTYPES = [np.float32, np.float64]
 few = settings(max_examples=40, deadline=None)
@@ -227,9 +231,9 @@ def test_any_split_in_any_order_merges_to_the_whole(family, dtype, seed, cuts, o
 def test_threads_change_nothing(threads, monkeypatch):
     monkeypatch.setattr("oddslip.sources.base.BLOCK_BYTES", 4096)
     scores, labels, _, _ = make_panel("crowded", np.float32, 3, n_rows=4000)
-    cut = count_cells(open_source(scores, labels), threads=threads)
+    cut = count_cells(open_rows(scores, labels, threads=threads))
     monkeypatch.undo()
-    assert_same_counts(cut, count_cells(open_source(scores, labels), threads=1))
+    assert_same_counts(cut, count_cells(open_rows(scores, labels, threads=1)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from tests.support.passes import plain
 
 from oddslip.calibrators import Isotonic
 from oddslip.core.panel import Panel
@@ -22,6 +23,8 @@ from oddslip.tallies.isotonic_buckets import (
     fit_knots,
     sample_buckets,
 )
+
+count_cells, fit_knots = plain(count_cells), plain(fit_knots)
 
 DTYPES = [np.float32, np.float64]
 FAMILIES = {

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oddslip.adapters.scorer import Scorer, check_classes, refusal
+from oddslip.core.types import FeaturesLike, ScoresLike
 
 
 def from_lightgbm(model: Any) -> Scorer:
@@ -27,11 +28,15 @@ def from_lightgbm(model: Any) -> Scorer:
         raise refusal(model, f"objective {words[0]}")
     sigmoid = next((float(word[8:]) for word in words if word.startswith("sigmoid:")), 1.0)
 
-    def score(rows: Any) -> Any:
-        margins = booster.predict(rows, raw_score=True)
-        return margins if sigmoid == 1 else sigmoid * np.asarray(margins)
+    # Raw scores of a random forest are sums, of which `predict` takes the mean.
+    averaged = re.search(r"^average_output$", head, re.MULTILINE)
+    factor = sigmoid / booster.current_iteration() if averaged else sigmoid
 
-    single_label = sigmoid == 1 and booster.num_model_per_iteration() == 1
+    def score(rows: FeaturesLike) -> ScoresLike:
+        margins = booster.predict(rows, raw_score=True)
+        return margins if factor == 1 else factor * np.asarray(margins)
+
+    single_label = factor == 1 and booster.num_model_per_iteration() == 1
     n_features = int(booster.num_feature())
     return Scorer(score, n_features=n_features, trees=booster if single_label else None)
 
@@ -51,7 +56,7 @@ def from_xgboost(model: Any) -> Scorer:
     if booster is not model and booster.attr("best_iteration") is not None:
         best = (0, int(booster.attr("best_iteration")) + 1)
 
-    def score(rows: Any) -> Any:
+    def score(rows: FeaturesLike) -> ScoresLike:
         if isinstance(rows, xgboost.DMatrix):
             return booster.predict(rows, output_margin=True, iteration_range=best)
         if booster is not model:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.adapters.scorer import Scorer, check_classes, constant, refusal, side_by_side
+from oddslip.core.types import Array, FeaturesLike, ScoresLike
 
 # Classifiers whose decision function is the log-odds, some of them only with this loss.
 _LOG_ODDS = {
@@ -20,13 +20,13 @@ _LOG_ODDS = {
     "GradientBoostingClassifier": "log_loss",
     "SGDClassifier": "log_loss",
 }
-_LAYERS: dict[str, Callable[[Any], Any]] = {
+_LAYERS: dict[str, Callable[[Array], Array]] = {
     "identity": lambda sums: sums,
     "relu": lambda sums: np.maximum(sums, 0),
     "tanh": np.tanh,
     "logistic": lambda sums: 1 / (1 + np.exp(-sums)),
 }
-ReadPart = Callable[[Any], Scorer]
+ReadPart = Callable[[object], Scorer]
 
 
 def from_sklearn(model: Any, read: ReadPart) -> Scorer:
@@ -63,7 +63,7 @@ def from_sklearn(model: Any, read: ReadPart) -> Scorer:
     return Scorer(lambda rows: _probabilities(model, rows), "probability", n_features)
 
 
-def _probabilities(model: Any, rows: Any) -> NDArray[Any]:
+def _probabilities(model: Any, rows: FeaturesLike) -> Array:
     # A classifier of several outputs returns a list of tables, one per output.
     tables = model.predict_proba(rows)
     if not isinstance(tables, list) and not hasattr(model, "classes_"):
@@ -83,7 +83,7 @@ def _from_pipeline(model: Any, read: ReadPart) -> Scorer:
     n_features = getattr(model, "n_features_in_", None)
     kind: Any = "margin" if last.kind == "constant" else last.kind
 
-    def score(rows: Any) -> Any:
+    def score(rows: FeaturesLike) -> ScoresLike:
         return last.block(transformers.transform(rows), kind)
 
     # Without n_features_in_ the input need not be a table: texts have no features.
@@ -107,7 +107,7 @@ def _from_layers(model: Any) -> Scorer:
         raise refusal(model, f"{len(model.classes_)} classes under one softmax")
     activation = _LAYERS[model.activation]
 
-    def score(rows: Any) -> Any:
+    def score(rows: FeaturesLike) -> ScoresLike:
         cells = rows if hasattr(rows, "tocsr") else np.asarray(rows)
         for at, (slopes, biases) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
             cells = (activation(cells) if at else cells) @ slopes + biases

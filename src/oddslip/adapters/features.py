@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core import sparse
 from oddslip.core.arguments import reject_masked
@@ -22,6 +21,7 @@ from oddslip.core.row_ids import (
     warn_caller,
 )
 from oddslip.core.sparse import read_sparse
+from oddslip.core.types import Array, FeaturesLike, FilePath, Ints, LabelsLike
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.arrays import read_npy, read_npz
 from oddslip.io.files import hash_pieces
@@ -34,13 +34,13 @@ _HASH_BYTES = 64 * 1024 * 1024
 class NamedTable(NamedTuple):
     """A table without its ids, and the names of its rows and columns, if any."""
 
-    table: Any
-    row_ids: NDArray[Any] | None
+    table: FeaturesLike
+    row_ids: Array | None
     columns: tuple[str, ...] | None
     framed: bool  # whether it is a data frame, whose rows have numbers if not names
 
 
-def split_names(table: Any, *, truths: bool = False) -> NamedTable:
+def split_names(table: FeaturesLike, *, truths: bool = False) -> NamedTable:
     """Separate a table from the names of its rows and columns.
 
     Parameters
@@ -73,23 +73,23 @@ def split_names(table: Any, *, truths: bool = False) -> NamedTable:
     return NamedTable(table, ids, tuple(map(str, table.columns)), framed)
 
 
-def frame_ids(table: Any) -> NDArray[Any] | None:
+def frame_ids(table: FeaturesLike) -> Array | None:
     """Row ids of a data frame: its column ``row_id``, or else its pandas index."""
     if is_frame(table) and ROW_ID in table.columns:
-        ids: NDArray[Any] = table[ROW_ID].to_numpy()
+        ids: Array = table[ROW_ID].to_numpy()
         return ids
     return row_names(table)
 
 
 def match_tables(
     one: NamedTable, other: NamedTable, what: tuple[str, str], *, n_rows: tuple[int, int]
-) -> NDArray[np.int64] | None:
+) -> Ints | None:
     """Position of each row of one table in the other, see `match_rows`."""
     framed = one.framed if one.row_ids is None else other.framed
     return match_rows(one.row_ids, other.row_ids, what, n_rows=n_rows, indexed=framed)
 
 
-def without_index(table: Any) -> Any:
+def without_index(table: FeaturesLike) -> FeaturesLike:
     """A pandas frame or series with rows numbered from 0; no cell is copied."""
     if row_names(table) is None:
         return table
@@ -98,26 +98,26 @@ def without_index(table: Any) -> Any:
     return numbered
 
 
-def open_features(X: Any) -> NamedTable:
+def open_features(X: FeaturesLike) -> NamedTable:
     """Training features as `as_features` returns them, with the names of rows and columns."""
     features = split_names(X)
     return features._replace(table=as_features(features.table))
 
 
-def label_panel(panel: Panel, X: Any, labels: Any) -> Panel:
+def label_panel(panel: Panel, X: FeaturesLike, labels: LabelsLike) -> Panel:
     """The panel of scores of X with the labels of its rows, if any."""
     if labels is not None:
         panel.add_labels(labels, indexed=hasattr(X, "to_numpy"))
     return panel
 
 
-def as_features(X: Any) -> Any:
+def as_features(X: FeaturesLike) -> FeaturesLike:
     """Features as a two-dimensional array, CSR or CSC matrix, without copying where possible."""
     if hasattr(X, "tocsr"):
         return sparse.as_features(X)
     if is_frame(X):
         X = X.to_numpy()
-    array: Any = X
+    array = X
     if not isinstance(X, FileArray):
         array = np.asanyarray(reject_masked("X", X, column="feature"))
     if array.ndim != 2:
@@ -129,7 +129,9 @@ def as_features(X: Any) -> Any:
     return array
 
 
-def check_features(X: Any, n_features: int, names: Sequence[str] | None = None) -> Any:
+def check_features(
+    X: FeaturesLike, n_features: int, names: Sequence[str] | None = None
+) -> FeaturesLike:
     """Features of rows to score, with columns in the order of training.
 
     Parameters
@@ -198,12 +200,12 @@ def _order_features(
     )
 
 
-def sliceable(X: Any) -> Any:
+def sliceable(X: FeaturesLike) -> FeaturesLike:
     """Features that can be sliced by rows cheaply: CSC becomes CSR."""
     return X.tocsr() if getattr(X, "format", None) == "csc" else X
 
 
-def read_features(path: str | Path) -> Any:
+def read_features(path: FilePath) -> FeaturesLike:
     """Features from a .npy file, a .npz file of one array, or a scipy.sparse .npz file."""
     path = Path(path)
     if path.suffix == ".npy":
@@ -216,17 +218,17 @@ def read_features(path: str | Path) -> Any:
     return as_features(read_npz(path) if matrix is None else matrix)
 
 
-def as_whole(X: Any) -> Any:
+def as_whole(X: FeaturesLike) -> FeaturesLike:
     """Features in memory, as learners need them for training."""
     return np.asarray(X) if isinstance(X, FileArray) else X
 
 
-def hash_features(X: Any) -> str:
+def hash_features(X: FeaturesLike) -> str:
     """A hash of the cells, dtype and layout of features."""
     return hash_pieces(_pieces(X))
 
 
-def _pieces(X: Any) -> Iterator[Any]:
+def _pieces(X: FeaturesLike) -> Iterator[bytes | memoryview]:
     if hasattr(X, "tocsr"):
         yield f"{X.format} {X.shape} {X.data.dtype}".encode()
         for part in (X.indptr, X.indices, X.data):

@@ -12,15 +12,19 @@ import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from oddslip.adapters.tree_shape import tree_error
 from oddslip.core.threads import available_threads
+from oddslip.core.types import Array, FeaturesLike, Floats, Ints
 from oddslip.errors import InvalidInput
 from oddslip.kernels.trees import MAX_LEAVES, lay_trees, sum_dense_rows, sum_sparse_rows
+
+if TYPE_CHECKING:
+    from lightgbm import Booster
 
 LAY_AFTER = 1000  # rows; computing the layout takes about as long as LightGBM takes for these
 _GROUP_SIZE = 64
@@ -36,12 +40,12 @@ class Forest:
 
     n_labels: int
     starts: NDArray[np.int32]  # first node of a feature: above zero, below zero, next feature
-    thresholds: NDArray[np.float64]
+    thresholds: Floats
     trees: NDArray[np.int32]
     masks: NDArray[np.uint64]
-    leaves: NDArray[np.float64]  # (trees, leaves)
+    leaves: Floats  # (trees, leaves)
 
-    def sum_rows(self, X: Any) -> NDArray[np.float64]:
+    def sum_rows(self, X: FeaturesLike) -> Floats:
         """Sum of each label's trees per row; rows are dense or CSR, float32 or float64."""
         if 2 * X.shape[1] + 1 > self.starts.size:
             raise InvalidInput(
@@ -64,13 +68,13 @@ class Forest:
 class Forests:
     """LightGBM Boosters of one label each, laid out in groups once many rows are scored."""
 
-    def __init__(self, boosters: Mapping[int, Any]) -> None:
+    def __init__(self, boosters: Mapping[int, Booster]) -> None:
         keys = list(boosters)
         self._boosters = boosters
         self._groups = [keys[at : at + _GROUP_SIZE] for at in range(0, len(keys), _GROUP_SIZE)]
         self._forests: dict[int, Forest | None] = {}
 
-    def sum_rows(self, rows: Any) -> dict[int, NDArray[np.float64]]:
+    def sum_rows(self, rows: FeaturesLike) -> dict[int, Floats]:
         """Sums by the Booster's key; empty where LightGBM itself should score."""
         cells = rows.data if hasattr(rows, "tocsr") else rows
         plain = isinstance(cells, np.ndarray) and cells.dtype in (np.float32, np.float64)
@@ -80,7 +84,7 @@ class Forests:
             parts = pool.map(lambda number: self._sum_group(number, rows), range(len(self._groups)))
             return {key: sums for part in parts for key, sums in part.items()}
 
-    def _sum_group(self, number: int, rows: Any) -> dict[int, NDArray[np.float64]]:
+    def _sum_group(self, number: int, rows: FeaturesLike) -> dict[int, Floats]:
         group = self._groups[number]
         if number not in self._forests:
             texts = [self._boosters[key].model_to_string() for key in group]
@@ -94,7 +98,7 @@ class Trees(NamedTuple):
 
     n_labels: int
     n_features: int
-    fields: dict[str, NDArray[Any]]  # of all trees, concatenated
+    fields: dict[str, Array]  # of all trees, concatenated
 
     @property
     def n_trees(self) -> int:
@@ -154,7 +158,7 @@ def lay_out(models: list[Trees]) -> Forest:
     )
 
 
-def _edges(sizes: Any) -> NDArray[np.int64]:
+def _edges(sizes: ArrayLike) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from oddslip.core.sparse import as_rows
+from oddslip.core.types import FeaturesLike
 from oddslip.errors import InvalidInput
 
 _LIBRARIES = ("catboost", "xgboost")  # whose Pool and DMatrix are scored in one block
@@ -18,12 +18,12 @@ _LIBRARIES = ("catboost", "xgboost")  # whose Pool and DMatrix are scored in one
 class Rows:
     """Input rows in any supported form."""
 
-    data: Any
+    data: FeaturesLike
     n_rows: int | None  # None for batches, which are counted as they come
     n_features: int | None = None
     whole: bool = False  # whether the rows cannot be cut into blocks
 
-    def blocks(self, step: int) -> Iterator[Any]:
+    def blocks(self, step: int) -> Iterator[FeaturesLike]:
         """Blocks of at most ``step`` rows, in order; batches unchanged."""
         if self.n_rows is None:
             yield from self.data
@@ -34,7 +34,7 @@ class Rows:
                 yield _take(self.data, start, min(start + step, self.n_rows))
 
 
-def read_rows(X: Any, *, free: bool) -> Rows:
+def read_rows(X: FeaturesLike, *, free: bool) -> Rows:
     """Any supported form of X; if it is not a table, the model must be ``free``."""
     if hasattr(X, "tocsr"):  # first, since a dok_matrix is a mapping too
         table = as_rows(X, "X")
@@ -61,7 +61,7 @@ def read_rows(X: Any, *, free: bool) -> Rows:
     return Rows(table, int(shape[0]), int(shape[1]) if len(shape) == 2 else None)
 
 
-def _by_name(X: Mapping[str, Any], free: bool) -> Rows:
+def _by_name(X: Mapping[str, FeaturesLike], free: bool) -> Rows:
     """Tables by name, as a tokenizer returns them, without the labels."""
     tables = {name: X[name] for name in X if name != "labels"}
     counts = {name: len(table) for name, table in tables.items()}
@@ -81,17 +81,17 @@ def _require_free(rows: Rows, free: bool, what: str) -> Rows:
     return rows
 
 
-def _is_text(X: Any) -> bool:
+def _is_text(X: FeaturesLike) -> bool:
     shape = getattr(X, "shape", None)
     flat = isinstance(X, list | tuple) if shape is None else len(shape) == 1
     return flat and len(X) > 0 and all(isinstance(text, str) for text in _some(X))
 
 
-def _some(X: Any) -> Any:
+def _some(X: FeaturesLike) -> FeaturesLike:
     return X.iloc[:100] if hasattr(X, "iloc") else X[:100]
 
 
-def _take(rows: Any, start: int, stop: int) -> Any:
+def _take(rows: FeaturesLike, start: int, stop: int) -> FeaturesLike:
     if isinstance(rows, Mapping):
         return {name: _take(table, start, stop) for name, table in rows.items()}
     return rows.iloc[start:stop] if hasattr(rows, "iloc") else rows[start:stop]

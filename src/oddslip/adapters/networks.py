@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
 
-from oddslip.adapters.scorer import Scorer, Scores, count_rows, refusal
+from oddslip.adapters.scorer import Returned, Scorer, Scores, count_rows, refusal
+from oddslip.core.panel import Kind
+from oddslip.core.types import Array, FeaturesLike, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import torch
 
 # ------------------------------------------------------------------------------------------- torch
 
 
-def from_torch(model: Any) -> Scorer:
+def from_torch(model: object) -> Scorer:
     """A module that returns logits, probabilities, or an object with ``logits``.
 
     If its output comes from a sigmoid, the sigmoid's input is used instead: logits differ where
@@ -32,14 +37,15 @@ def from_torch(model: Any) -> Scorer:
     owner = next((part for part in model.modules() if list(part.parameters(recurse=False))), None)
     by_index = isinstance(owner, torch.nn.Embedding | torch.nn.EmbeddingBag)
 
-    def as_tensor(table: Any, as_float: bool) -> Any:
+    def as_tensor(table: FeaturesLike, as_float: bool) -> torch.Tensor:
         if not isinstance(table, torch.Tensor):
             cells = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
             table = torch.from_numpy(np.array(cells))
         dtype = first.dtype if as_float or table.is_floating_point() else None
-        return table.to(device=first.device, dtype=dtype)
+        tensor: torch.Tensor = table.to(device=first.device, dtype=dtype)
+        return tensor
 
-    def score(rows: Any) -> Any:
+    def score(rows: FeaturesLike) -> ScoresLike:
         rows, _ = split_batch(rows)
         with _evaluating(model), torch.no_grad(), _watch_sigmoids() as sigmoids:
             if isinstance(rows, Mapping):
@@ -49,7 +55,7 @@ def from_torch(model: Any) -> Scorer:
                 cells = as_tensor(rows, as_float=not by_index)
                 output, n_rows = model(cells), len(cells)
         scores = _logits_in(output)
-        probabilities, logits = sigmoids.get(id(scores), (None, None))
+        probabilities, logits = sigmoids.get(id(scores), (None, scores))
         ends_in_sigmoid = probabilities is scores
         scores = logits if ends_in_sigmoid else scores
         tensor = isinstance(scores, torch.Tensor)
@@ -64,7 +70,7 @@ def from_torch(model: Any) -> Scorer:
 
 
 @contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
+def _evaluating(model: torch.nn.Module) -> Iterator[None]:
     """Put every part into evaluation mode, and restore its mode at the end."""
     modes = [(part, part.training) for part in model.modules()]
     try:
@@ -76,13 +82,13 @@ def _evaluating(model: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _watch_sigmoids() -> Iterator[dict[int, tuple[Any, Any]]]:
+def _watch_sigmoids() -> Iterator[dict[int, tuple[torch.Tensor, torch.Tensor]]]:
     """Output and input of the last sigmoid, by the id of its output."""
     import torch
     from torch.overrides import TorchFunctionMode
 
     sigmoids = (torch.sigmoid, torch.Tensor.sigmoid, torch.special.expit)
-    last: dict[int, tuple[Any, Any]] = {}
+    last: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     class Watch(TorchFunctionMode):
         def __torch_function__(
@@ -98,7 +104,7 @@ def _watch_sigmoids() -> Iterator[dict[int, tuple[Any, Any]]]:
         yield last
 
 
-def split_batch(batch: Any) -> tuple[Any, Any]:
+def split_batch(batch: FeaturesLike) -> tuple[FeaturesLike, LabelsLike]:
     """Rows and labels of a batch: a dict with or without ``labels``, (rows, labels), or rows."""
     if isinstance(batch, Mapping):
         return {name: batch[name] for name in batch if name != "labels"}, batch.get("labels")
@@ -111,7 +117,7 @@ def split_batch(batch: Any) -> tuple[Any, Any]:
     return batch, None
 
 
-def names_of(model: Any) -> list[str] | None:
+def names_of(model: object) -> list[str] | None:
     """Names of the labels in a Hugging Face model's configuration, if any."""
     id2label = getattr(getattr(model, "config", None), "id2label", None)
     if not isinstance(id2label, Mapping) or not id2label:
@@ -128,18 +134,18 @@ def in_order(id2label: Mapping[Any, str]) -> list[str]:
 # ----------------------------------------------------------------------------------------- outputs
 
 
-def _has_logits(output: Any) -> bool:
+def _has_logits(output: object) -> bool:
     return hasattr(output, "logits") or (isinstance(output, Mapping) and "logits" in output)
 
 
-def _logits_in(output: Any) -> Any:
+def _logits_in(output: Any) -> ScoresLike:
     """The tensor of scores in the output of a module."""
     if hasattr(output, "logits"):
         return output.logits
     return output["logits"] if _has_logits(output) else output
 
 
-def is_output(thing: Any) -> bool:
+def is_output(thing: object) -> bool:
     """Whether this is the output of a model rather than a model."""
     if hasattr(thing, "predictions") and hasattr(thing, "label_ids"):
         return True
@@ -148,7 +154,7 @@ def is_output(thing: Any) -> bool:
     return tensor or (_has_logits(thing) and not callable(thing))
 
 
-def read_output(output: Any) -> tuple[Scores, Any]:
+def read_output(output: Any) -> tuple[Scores, LabelsLike]:
     """Scores and, if present, labels in the output of a model or a Trainer."""
     if hasattr(output, "predictions"):
         scores = output.predictions
@@ -173,7 +179,7 @@ _TYPES = {
     "tensor(int32)": np.int32,
 }
 _FLOATS = ("tensor(float)", "tensor(double)", "tensor(float16)")
-_KIND_BY_NAME = {
+_KIND_BY_NAME: dict[str, Kind] = {
     "probabilities": "probability",
     "output_probability": "probability",
     "logits": "margin",
@@ -189,11 +195,11 @@ def from_onnxruntime(model: Any) -> Scorer:
     if len(floats) != 1:
         listing = ", ".join(f"{out.name}: {out.type}" for out in outputs)
         raise refusal(model, f"outputs {listing[:200]}, of which one must be a table of scores")
-    kind: Any = _KIND_BY_NAME.get(floats[0].name.lower(), "unsaid")
+    kind: Returned = _KIND_BY_NAME.get(floats[0].name.lower(), "unsaid")
     shape = inputs[0].shape
     n_features = shape[1] if len(inputs) == 1 and len(shape) == 2 else None
 
-    def score(rows: Any) -> Any:
+    def score(rows: FeaturesLike) -> ScoresLike:
         tables = rows if isinstance(rows, Mapping) else {inputs[0].name: rows}
         types = {each.name: _TYPES.get(each.type) for each in inputs}
         difference = sorted(types.keys() ^ set(tables))
@@ -210,12 +216,12 @@ def from_onnxruntime(model: Any) -> Scorer:
     )
 
 
-def _as_dense(table: Any, dtype: Any) -> NDArray[Any]:
+def _as_dense(table: FeaturesLike, dtype: DTypeLike | None) -> Array:
     cells = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
     return cells if dtype is None else cells.astype(dtype, copy=False)
 
 
-def check_shape(scores: Any, rows: Any, origin: str) -> Any:
+def check_shape(scores: ScoresLike, rows: FeaturesLike, origin: str) -> ScoresLike:
     """The scores, if their shape is (rows, labels) or (rows,)."""
     shape: Sequence[int] = getattr(scores, "shape", None) or np.shape(scores)
     first = next(iter(rows.values())) if isinstance(rows, Mapping) else rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,16 @@ from oddslip.adapters.networks import (
 from oddslip.adapters.scorer import Scorer, Scores, as_cells, refusal, side_by_side
 from oddslip.core.panel import Kind, Panel, check_names
 from oddslip.core.row_ids import match_labels
+from oddslip.core.types import FeaturesLike, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
 
 _BATCH_ROWS = 16_384
 
 
 def panel_from(
-    model: Any,
-    X: Any = None,
-    labels: Any = None,
+    model: object,
+    X: FeaturesLike = None,
+    labels: LabelsLike = None,
     *,
     kind: Kind | None = None,
     label_names: Sequence[str] | Mapping[int, str] | None = None,
@@ -103,7 +104,7 @@ class ModelReader:
         As for `panel_from`.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: object) -> None:
         from sklearn.exceptions import NotFittedError
 
         try:
@@ -115,8 +116,8 @@ class ModelReader:
 
     def panel(
         self,
-        X: Any,
-        labels: Any = None,
+        X: FeaturesLike,
+        labels: LabelsLike = None,
         *,
         kind: Kind | None = None,
         label_names: Sequence[str] | Mapping[int, str] | None = None,
@@ -154,11 +155,11 @@ class ModelReader:
             kinds.add(block_kind)
         return Scores(scores, "unsaid" if "unsaid" in kinds else kinds.pop())
 
-    def _block(self, rows: Any, kind: Kind | None) -> Scores:
+    def _block(self, rows: FeaturesLike, kind: Kind | None) -> Scores:
         default: Kind = "probability" if self.scorer.kind == "probability" else "margin"
         return self.scorer.block(rows, kind or default)
 
-    def _batches(self, rows: Rows, kind: Kind | None) -> tuple[Scores, Any]:
+    def _batches(self, rows: Rows, kind: Kind | None) -> tuple[Scores, LabelsLike]:
         """Scores of all batches, and their labels if every batch has labels."""
         blocks, truths = [], []
         for batch in rows.blocks(0):
@@ -176,11 +177,11 @@ class ModelReader:
 
 def _panel(
     scored: Scores,
-    labels: Any,
+    labels: LabelsLike,
     kind: Kind | None,
     label_names: Sequence[str] | Mapping[int, str] | None,
     model_names: Sequence[str] | None = None,
-    X: Any = None,
+    X: FeaturesLike = None,
 ) -> Panel:
     scores, unsaid = as_cells(scored.cells), scored.kind == "unsaid"
     if kind is None and unsaid and scores.size and scores.min() >= 0 and scores.max() <= 1:
@@ -201,7 +202,7 @@ def _panel(
     return label_panel(panel, X, labels)
 
 
-def _scorer(model: Any) -> Scorer:
+def _scorer(model: object) -> Scorer:
     if isinstance(model, list | tuple):
         return side_by_side([_scorer(part) for part in model])
     if isinstance(model, Mapping):
@@ -239,8 +240,8 @@ def _from_oddslip(model: Any) -> Scorer:
     return Scorer(model.predict_proba, "probability", names=names, free=True)
 
 
-def _from_callable(model: Any) -> Scorer:
-    def score(rows: Any) -> Any:
+def _from_callable(model: Callable[[FeaturesLike], ScoresLike]) -> Scorer:
+    def score(rows: FeaturesLike) -> ScoresLike:
         return check_shape(model(rows), rows, f"a callable ({type(model).__name__})")
 
     return Scorer(score, "unsaid", free=True)

@@ -6,14 +6,17 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.adapters.forest import Forests
 from oddslip.core.panel import Kind
+from oddslip.core.types import Array, FeaturesLike, ScoresLike
 from oddslip.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from lightgbm import Booster
 
 CLIP = 1e-12  # probabilities are clipped to [CLIP, 1 - CLIP] before taking log-odds
 LIBRARIES = ("lightgbm", "xgboost", "catboost", "sklearn", "torch", "onnxruntime", "oddslip")
@@ -27,7 +30,7 @@ Returned = Kind | Literal["constant", "unsaid"]
 class Scores(NamedTuple):
     """Cells of a block and their kind. A scorer may return this to declare the kind itself."""
 
-    cells: Any
+    cells: ScoresLike
     kind: Returned
 
 
@@ -35,15 +38,15 @@ class Scores(NamedTuple):
 class Scorer:
     """A function from a block of rows to scores of shape (rows, labels) or (rows,)."""
 
-    score: Callable[[Any], Any]
+    score: Callable[[FeaturesLike], ScoresLike]
     kind: Returned = "margin"
     n_features: int | None = None
     names: Sequence[str] | None = None
-    trees: Any = None  # a LightGBM Booster of one label, if that is all it is
+    trees: Booster | None = None  # a LightGBM Booster of one label, if that is all it is
     free: bool = False  # whether rows may be other than a table: texts, images, tables by name
     parts: tuple[Scorer, ...] = ()  # scorers of the columns, if several
 
-    def block(self, rows: Any, kind: Kind) -> Scores:
+    def block(self, rows: FeaturesLike, kind: Kind) -> Scores:
         """Scores in this kind with a column per label; scores of unsaid kind are not converted."""
         if self.parts:
             return self._columns(rows, kind)
@@ -66,7 +69,7 @@ class Scorer:
         trees = {at: part.trees for at, part in enumerate(self.parts) if part.trees is not None}
         return Forests(trees)
 
-    def _columns(self, rows: Any, kind: Kind) -> Scores:
+    def _columns(self, rows: FeaturesLike, kind: Kind) -> Scores:
         sums = self._forests.sum_rows(rows) if kind == "margin" else {}
         blocks = [
             Scores(sums[at], kind) if at in sums else part.block(rows, kind)
@@ -103,7 +106,7 @@ def constant(probability: float, n_features: int | None) -> Scorer:
     return Scorer(lambda rows: np.full(count_rows(rows), probability), "constant", n_features)
 
 
-def check_classes(model: Any) -> Scorer | None:
+def check_classes(model: object) -> Scorer | None:
     """Reject more than two classes; a single class becomes a constant scorer."""
     classes = getattr(model, "classes_", None)
     for values in classes if isinstance(classes, list) else [] if classes is None else [classes]:
@@ -116,7 +119,7 @@ def check_classes(model: Any) -> Scorer | None:
     return constant(float(classes[0]), getattr(model, "n_features_in_", None))
 
 
-def refusal(model: Any, what: str = "") -> InvalidInput:
+def refusal(model: object, what: str = "") -> InvalidInput:
     """The error for a model without odds, or for an object that is no model."""
     actual = type(model).__name__ + (f" with {what}" if what else "")
     return InvalidInput(
@@ -125,14 +128,14 @@ def refusal(model: Any, what: str = "") -> InvalidInput:
     )
 
 
-def count_rows(rows: Any) -> int:
+def count_rows(rows: FeaturesLike) -> int:
     """Rows of a block in any form."""
     return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
 
 
-def as_cells(scores: Any) -> NDArray[Any]:
+def as_cells(scores: ScoresLike) -> Array:
     """Scores as float32 or float64, with a warning if they come in a narrower type."""
-    cells: NDArray[Any]
+    cells: Array
     if hasattr(scores, "detach"):  # a torch tensor
         name = str(scores.dtype).removeprefix("torch.")
         cells = (scores.float() if name in _NARROW else scores).detach().cpu().numpy()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from oddslip.core.types import Ints
 
 
 def tree_error(
-    n_leaves: NDArray[np.int64],
-    features: NDArray[np.int64],
-    left_child: NDArray[np.int64],
-    right_child: NDArray[np.int64],
+    n_leaves: Ints,
+    features: Ints,
+    left_child: Ints,
+    right_child: Ints,
     n_features: int,
 ) -> str | None:
     """The error in concatenated trees with LightGBM's numbering; None if they are valid.

@@ -6,318 +6,49 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from oddslip.calibrators.fingerprint import Expected, take_fingerprint
-from oddslip.calibrators.fitted_repair import FittedRepair, open_as
+from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import LabelRecord, record_policy
+from oddslip.calibrators.policy import DeadLabelPolicy, Fitted, LabelRecord, record_policy
 from oddslip.core.labels import LabelTotals
-from oddslip.core.panel import Panel, read_sample_weight
+from oddslip.core.panel import Kind, Panel
+from oddslip.core.passes import Passes, run, without_passes
 from oddslip.core.tally import MergeableTally
-from oddslip.core.threads import available_threads
+from oddslip.core.types import Array, Bools, FilePath, Ints, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label
-from oddslip.errors import InvalidInput
 from oddslip.sources import Source, open_source
-from oddslip.sources.open import Nan, is_spark
-from oddslip.sources.views import WeightedSource, refuse_weights
+from oddslip.sources.open import Nan, is_spark, kind_for, open_rows
+
+
+class FitResult(NamedTuple):
+    """What a fit leads to: maps, the record of each label, and what is stored beside them."""
+
+    maps: LabelMaps
+    record: LabelRecord
+    expected: Expected | None = None
+    findings: dict[str, str] | None = None
 
 
 class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """An estimator whose fit stores maps of scores in ``fitted_``.
+    """An estimator whose fit stores maps of scores in ``fitted_``; a subclass has `_fit_rows`."""
 
-    A subclass implements `fit`: it opens the rows (`_open_labelled`), computes the maps, and stores
-    them (`_set_fitted`).
-    """
-
-    kind: str
-
-    @abstractmethod
-    def fit(
-        self,
-        scores: Any,
-        labels: Any = None,
-        *,
-        sample_weight: Any = None,
-        label_names: Sequence[str] | None = None,
-        exclude: Any = None,
-        nan: Nan = "refuse",
-        threads: int | None = None,
-    ) -> Self:
-        """Fit on calibration rows."""
-
-    def transform(
-        self,
-        scores: Any,
-        *,
-        exclude: Any = None,
-        nan: Nan = "refuse",
-        prior_shift: Any = None,
-        threads: int | None = None,
-    ) -> NDArray[Any]:
-        """Calibrated probabilities of all cells, in the dtype of the scores.
-
-        Rounding to float32 can tie cells near 1. `rank` compares before rounding, and
-        ``fitted_.transform(scores, dtype=np.float64)`` has more digits.
-
-        Parameters
-        ----------
-        scores
-            In any form `oddslip.evaluate` takes.
-        exclude, nan
-            Cells to ignore, as in `oddslip.rank`; NaN in the result.
-        prior_shift : "em" or PriorShift, optional
-            Correct prevalences that changed since calibration, see `FittedRepair.transform`.
-        threads : int, optional
-            Threads to use; default: all available cores.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_labels)
-        """
-        check_is_fitted(self)
-        return self.fitted_.transform(
-            self._open_table(scores),
-            exclude=exclude,
-            nan=nan,
-            prior_shift=prior_shift,
-            threads=threads,
-        )
-
-    def fit_transform(
-        self,
-        scores: Any,
-        labels: Any = None,
-        *,
-        sample_weight: Any = None,
-        label_names: Sequence[str] | None = None,
-        exclude: Any = None,
-        nan: Nan = "refuse",
-        threads: int | None = None,
-    ) -> NDArray[Any]:
-        """Fit on these rows and calibrate them.
-
-        Parameters
-        ----------
-        scores, labels, sample_weight, label_names, exclude, nan, threads
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_labels)
-            As from `transform`.
-        """
-        absent: dict[str, Any] = {"exclude": exclude, "nan": nan}
-        self.fit(
-            scores,
-            labels,
-            sample_weight=sample_weight,
-            label_names=label_names,
-            threads=threads,
-            **absent,
-        )
-        source = open_as(self.kind, self._open_table(scores), **absent)
-        if source.label_names is None and self.fitted_.label_names is not None:
-            # These are the columns that got their names in `fit`.
-            source = open_as(self.kind, scores, None, self.fitted_.label_names, **absent)
-        return self.fitted_.transform(source, threads=threads)
-
-    def rank(
-        self,
-        scores: Any,
-        *,
-        k: int,
-        exclude: Any = None,
-        nan: Nan = "refuse",
-        prior_shift: Any = None,
-        names: bool = False,
-        threads: int | None = None,
-    ) -> Any:
-        """Top K after calibration, in one pass, without computing the repaired matrix.
-
-        Parameters
-        ----------
-        scores
-            In any form `oddslip.evaluate` takes.
-        k : int
-            Slots per row, ``1 <= k <= n_labels``.
-        exclude, nan
-            Cells to ignore, as in `oddslip.rank`: a row with fewer than k labels has -1 in its last
-            slots.
-        prior_shift : "em" or PriorShift, optional
-            As in `transform`.
-        names : bool
-            Whether to return the names of labels instead of their indices, as in `oddslip.rank`.
-        threads : int, optional
-            Threads to use; default: all available cores.
-
-        Returns
-        -------
-        ndarray of int32, shape (n_rows, k)
-            Label indices. With ``names``, an array of names, or a frame if a pandas frame was
-            ranked.
-        """
-        check_is_fitted(self)
-        return self.fitted_.rank(
-            self._open_table(scores),
-            k=k,
-            exclude=exclude,
-            nan=nan,
-            prior_shift=prior_shift,
-            names=names,
-            threads=threads,
-        )
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns that `transform` returns: those of the labels.
-
-        With them ``set_output(transform="pandas")`` returns frames with the labels' names.
-
-        Parameters
-        ----------
-        input_features : sequence of str, optional
-            Names to use if the labels had none in `fit`.
-
-        Returns
-        -------
-        ndarray of str
-        """
-        check_is_fitted(self)
-        names: Any = self.fitted_.label_names
-        if names is None:
-            n_labels = self.fitted_.maps.n_labels
-            names = [f"x{j}" for j in range(n_labels)] if input_features is None else input_features
-        return np.asarray(names, dtype=object)
-
-    def save(self, path: Any) -> None:
-        """Save the fitted maps to one file, which `oddslip.load_repair` reads."""
-        check_is_fitted(self)
-        self.fitted_.save(path)
-
-    def to_onnx(self, path: Any, **options: Any) -> Any:
-        """Write the fitted maps as an ONNX graph, as `FittedRepair.to_onnx` does."""
-        check_is_fitted(self)
-        return self.fitted_.to_onnx(path, **options)
-
-    def to_sql(self, path: Any, **options: Any) -> Any:
-        """Write the fitted maps as SQL, as `FittedRepair.to_sql` does."""
-        check_is_fitted(self)
-        return self.fitted_.to_sql(path, **options)
-
-    def to_json(self, path: Any) -> Any:
-        """Write the fitted maps as JSON, as `FittedRepair.to_json` does."""
-        check_is_fitted(self)
-        return self.fitted_.to_json(path)
-
-    def _open_table(self, scores: Any) -> Any:
-        """A Spark table opened with the columns of `fit`; other scores unchanged."""
-        if not is_spark(scores):
-            return scores
-        layout = getattr(self, "layout_", None)
-        columns: Any = {"scores": layout.scores, "row_id": layout.row_id} if layout else {}
-        kind: Any = self.kind
-        return open_source(scores, kind=kind, label_names=self.fitted_.label_names, **columns)
-
-    def _open_labelled(
-        self,
-        scores: Any,
-        labels: Any,
-        label_names: Sequence[str] | None,
-        threads: int | None,
-        sample_weight: Any = None,
-        exclude: Any = None,
-        nan: Nan = "refuse",
-    ) -> Source:
-        """The rows to fit on; invalid arguments are rejected before anything is read."""
-        available_threads(threads)
-        source = open_as(self.kind, scores, labels, label_names, exclude=exclude, nan=nan)
-        self._need_labels(source)
-        if sample_weight is None:
-            return source
-        refuse_weights(source)
-        ids, indexed = source.row_ids(), source.indexed
-        weight = read_sample_weight(sample_weight, source.n_rows, ids, indexed=indexed)
-        return source if weight is None else WeightedSource(source, weight)
-
-    def _need_labels(self, source: Source) -> None:
-        """Raise if the rows have no true labels."""
-        if not source.has_labels:
-            raise InvalidInput("labels are needed to fit, got scores alone. Pass labels as well.")
-
-    def _set_fitted(
-        self,
-        source: Source,
-        maps: LabelMaps,
-        record: LabelRecord,
-        threads: int | None,
-        expected: Expected | None = None,
-        **findings: str,
-    ) -> None:
-        """Set the fitted attributes; findings are saved with the parameters."""
-        parameters = {
-            name: value
-            for name, value in self.get_params().items()
-            if isinstance(value, str | int | float | bool | None)
-        }
-        self.n_features_in_ = source.n_labels
-        if not source.ordered:
-            self.layout_ = source.layout  # type: ignore[attr-defined]  # for tables to be repaired
-        self.record_ = record
-        self.fitted_ = FittedRepair(
-            maps=maps,
-            label_names=source.label_names and tuple(source.label_names),  # as saved
-            record=record,
-            calibrator=type(self).__name__,
-            parameters=parameters | findings,
-            n_rows=source.n_rows,
-            fingerprint=replace(
-                take_fingerprint(source, maps, getattr(self, "k", None), threads),
-                expected=expected,
-            ),
-        )
-        self._warn_of_risen_dead(source, threads)
-
-    def _warn_of_risen_dead(self, source: Source, threads: int | None) -> None:
-        """Warn of dead labels that keep their raw score and rise above calibrated ones."""
-        keeps_raw = np.array([action == "identity" for action in self.record_.action])
-        if not keeps_raw.any() or keeps_raw.all():
-            return
-        tally = RisenDeadLabels(self.fitted_.maps, keeps_raw)
-        n_risen = source.run(tally, threads=threads).result()
-        if n_risen:
-            warnings.warn(
-                f"{int(keeps_raw.sum()):,} dead labels keep their raw score and rise in "
-                f"{n_risen:,} of {source.n_rows:,} calibration rows. "
-                'Use dead="prior" unless that is meant.',
-                UserWarning,
-                stacklevel=4,  # the caller of `fit`
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
-        return tags
-
-
-class Calibrator(ScoreTransformer):
-    """Base of the calibrators; a subclass implements `_map_labels`."""
+    kind: Kind
 
     def fit(
         self,
-        scores: Any,
-        labels: Any = None,
+        scores: ScoresLike,
+        labels: LabelsLike = None,
         *,
         sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
-        exclude: Any = None,
+        exclude: LabelsLike = None,
         nan: Nan = "refuse",
         threads: int | None = None,
     ) -> Self:
@@ -339,17 +70,235 @@ class Calibrator(ScoreTransformer):
 
         Returns
         -------
-        Calibrator
-            This calibrator.
+        ScoreTransformer
+            This estimator.
         """
-        source = self._open_labelled(
-            scores, labels, label_names, threads, sample_weight, exclude, nan
+        source = open_rows(
+            scores,
+            labels,
+            kind=kind_for(scores, self.kind),
+            label_names=label_names,
+            exclude=exclude,
+            nan=nan,
+            sample_weight=sample_weight,
+            threads=threads,
+            purpose=self._purpose(),
         )
-        ordered = self._in_label_order(source)
-        maps, record = ordered._map_labels(source, threads)
-        self.__dict__ |= {name: each for name, each in vars(ordered).items() if name[-1] == "_"}
-        self._set_fitted(source, maps, record, threads)
+        self._set_fitted(source, self._fit_rows(source))
         return self
+
+    def _purpose(self) -> str | None:
+        """What labels are needed for, see `open_rows`."""
+        return "fit"
+
+    @abstractmethod
+    def _fit_rows(self, source: Source) -> FitResult:
+        """The maps of these rows."""
+
+    def transform(
+        self,
+        scores: ScoresLike,
+        *,
+        exclude: LabelsLike = None,
+        nan: Nan = "refuse",
+        prior_shift: Any = None,
+        threads: int | None = None,
+    ) -> Array:
+        """Calibrated probabilities of all cells, in the dtype of the scores.
+
+        Rounding to float32 can tie cells near 1. `rank` compares before rounding, and
+        ``fitted_.transform(scores, dtype=np.float64)`` has more digits.
+
+        Parameters
+        ----------
+        scores, exclude, nan, prior_shift, threads
+            As in `FittedRepair.transform`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_labels)
+        """
+        check_is_fitted(self)
+        return self.fitted_.transform(
+            self._open_table(scores),
+            exclude=exclude,
+            nan=nan,
+            prior_shift=prior_shift,
+            threads=threads,
+        )
+
+    def fit_transform(
+        self,
+        scores: ScoresLike,
+        labels: LabelsLike = None,
+        *,
+        sample_weight: Any = None,
+        label_names: Sequence[str] | None = None,
+        exclude: LabelsLike = None,
+        nan: Nan = "refuse",
+        threads: int | None = None,
+    ) -> Array:
+        """Fit on these rows and calibrate them.
+
+        Parameters
+        ----------
+        scores, labels, sample_weight, label_names, exclude, nan, threads
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_labels)
+            As from `transform`.
+        """
+        options: dict[str, Any] = {"exclude": exclude, "nan": nan, "threads": threads}
+        self.fit(scores, labels, sample_weight=sample_weight, label_names=label_names, **options)
+        options["kind"] = kind_for(scores, self.kind)
+        if is_spark(scores):
+            return self.fitted_.transform(self._open_table(scores))
+        source = open_rows(scores, **options)
+        if source.label_names is None and self.fitted_.label_names is not None:
+            # These are the columns that got their names in `fit`.
+            source = open_rows(scores, label_names=self.fitted_.label_names, **options)
+        return self.fitted_.transform(source)
+
+    def rank(
+        self,
+        scores: ScoresLike,
+        *,
+        k: int,
+        exclude: LabelsLike = None,
+        nan: Nan = "refuse",
+        prior_shift: Any = None,
+        names: bool = False,
+        threads: int | None = None,
+    ) -> Any:
+        """Top K after calibration, in one pass, without computing the repaired matrix.
+
+        Parameters
+        ----------
+        scores, k, exclude, nan, prior_shift, names, threads
+            As in `FittedRepair.rank`.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, k)
+            Label indices. With ``names``, an array of names, or a frame if a pandas frame was
+            ranked.
+        """
+        check_is_fitted(self)
+        return self.fitted_.rank(
+            self._open_table(scores),
+            k=k,
+            exclude=exclude,
+            nan=nan,
+            prior_shift=prior_shift,
+            names=names,
+            threads=threads,
+        )
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Names of the columns that `transform` returns: those of the labels.
+
+        With them ``set_output(transform="pandas")`` returns frames with the labels' names.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names to use if the labels had none in `fit`.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        names: Any = self.fitted_.label_names
+        if names is None:
+            n_labels = self.fitted_.maps.n_labels
+            names = [f"x{j}" for j in range(n_labels)] if input_features is None else input_features
+        return np.asarray(names, dtype=object)
+
+    def save(self, path: FilePath) -> None:
+        """Save the fitted maps to one file, which `oddslip.load_repair` reads."""
+        check_is_fitted(self)
+        self.fitted_.save(path)
+
+    def to_onnx(self, path: FilePath, **options: Any) -> Any:
+        """Write the fitted maps as an ONNX graph, as `FittedRepair.to_onnx` does."""
+        check_is_fitted(self)
+        return self.fitted_.to_onnx(path, **options)
+
+    def to_sql(self, path: FilePath, **options: Any) -> Any:
+        """Write the fitted maps as SQL, as `FittedRepair.to_sql` does."""
+        check_is_fitted(self)
+        return self.fitted_.to_sql(path, **options)
+
+    def to_json(self, path: FilePath) -> Any:
+        """Write the fitted maps as JSON, as `FittedRepair.to_json` does."""
+        check_is_fitted(self)
+        return self.fitted_.to_json(path)
+
+    def _open_table(self, scores: ScoresLike) -> ScoresLike:
+        """A Spark table opened with the columns of `fit`; other scores unchanged."""
+        if not is_spark(scores):
+            return scores
+        layout = getattr(self, "layout_", None)
+        columns: Any = {"scores": layout.scores, "row_id": layout.row_id} if layout else {}
+        return open_source(scores, kind=self.kind, label_names=self.fitted_.label_names, **columns)
+
+    def _set_fitted(self, source: Source, fit: FitResult) -> None:
+        """Set the fitted attributes; findings are saved with the parameters."""
+        parameters = {
+            name: value
+            for name, value in self.get_params().items()
+            if isinstance(value, str | int | float | bool | None)
+        }
+        self.n_features_in_ = source.n_labels
+        if not source.ordered:
+            self.layout_ = source.layout  # type: ignore[attr-defined]  # for tables to be repaired
+        self.record_ = fit.record
+        fingerprint = take_fingerprint(source, fit.maps, getattr(self, "k", None))
+        self.fitted_ = FittedRepair(
+            maps=fit.maps,
+            label_names=source.label_names and tuple(source.label_names),  # as saved
+            record=fit.record,
+            calibrator=type(self).__name__,
+            parameters=parameters | (fit.findings or {}),
+            n_rows=source.n_rows,
+            fingerprint=replace(fingerprint, expected=fit.expected),
+        )
+        self._warn_of_risen_dead(source)
+
+    def _warn_of_risen_dead(self, source: Source) -> None:
+        """Warn of dead labels that keep their raw score and rise above calibrated ones."""
+        keeps_raw = np.array([action == "identity" for action in self.record_.action])
+        if not keeps_raw.any() or keeps_raw.all():
+            return
+        n_risen = source.run(RisenDeadLabels(self.fitted_.maps, keeps_raw)).result()
+        if n_risen:
+            warnings.warn(
+                f"{int(keeps_raw.sum()):,} dead labels keep their raw score and rise in "
+                f"{n_risen:,} of {source.n_rows:,} calibration rows. "
+                'Use dead="prior" unless that is meant.',
+                UserWarning,
+                stacklevel=4,  # the caller of `fit`
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags
+
+
+class Calibrator(ScoreTransformer):
+    """Base of the calibrators; a subclass implements `_map_labels`."""
+
+    def _fit_rows(self, source: Source) -> FitResult:
+        ordered = self._in_label_order(source)
+        maps, record = run(source, ordered._map_labels(source), what="fitting maps")
+        self.__dict__ |= {name: each for name, each in vars(ordered).items() if name[-1] == "_"}
+        return FitResult(maps, record)
 
     def _in_label_order(self, source: Source) -> Self:
         """This calibrator, with a prior and weights by name put in the order of the labels."""
@@ -362,28 +311,27 @@ class Calibrator(ScoreTransformer):
         return clone(self).set_params(**changes) if changes else self
 
     @abstractmethod
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(self, source: Source) -> Passes[Fitted]:
         """The maps of all labels, and the record of each."""
 
 
 class SummaryCalibrator(Calibrator):
     """A calibrator fitted on the cells of rows or of a summary, see `_map_cells`."""
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        return self._map_cells(Cells(source, False, threads))
+    def _map_labels(self, source: Source, summary: Summary | None = None) -> Passes[Fitted]:
+        """The maps of all labels; a summary of the rows saves the passes that make one."""
+        cells = yield from Cells.read(source, summary=summary)
+        return (yield from self._map_cells(cells))
 
     def _map_summary(
         self, summary: Summary, near: None = None
     ) -> tuple[LabelMaps, LabelRecord, None]:
         """The maps fitted on a summary of the rows; there is no fit to start from."""
-        return *self._map_cells(Cells(summary, False, None)), near
+        cells = without_passes(Cells.read(summary))
+        return *without_passes(self._map_cells(cells)), near
 
     @abstractmethod
-    def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
+    def _map_cells(self, cells: Cells) -> Passes[Fitted]:
         """The maps of all labels, and the record of each."""
 
 
@@ -392,13 +340,11 @@ class PerLabelCalibrator(Calibrator):
 
     dead: str
     tau: int
-    prior: Any
+    prior: PerLabel
 
     def _record(self, totals: LabelTotals, fallback: Any = False) -> LabelRecord:
         """The record of the dead-label policy; ``fallback`` marks labels with another map."""
-        return record_policy(
-            totals, dead=self.dead, tau=self.tau, prior=self.prior, fallback=fallback
-        )
+        return record_policy(totals, DeadLabelPolicy(self.dead, self.tau, self.prior), fallback)
 
 
 class RisenDeadLabels(MergeableTally):
@@ -406,7 +352,7 @@ class RisenDeadLabels(MergeableTally):
 
     JOINED: ClassVar = {"n_risen": "add"}
 
-    def __init__(self, maps: LabelMaps, dead: NDArray[np.bool_]) -> None:
+    def __init__(self, maps: LabelMaps, dead: Bools) -> None:
         self.maps, self.dead, self.n_risen = maps, dead, 0
 
     def add(self, panel: Panel) -> None:
@@ -418,7 +364,7 @@ class RisenDeadLabels(MergeableTally):
         before, after = map(self._above, values)
         self.n_risen += int((after < before).sum())
 
-    def _above(self, values: NDArray[Any]) -> NDArray[np.int64]:
+    def _above(self, values: Array) -> Ints:
         top_dead = values[:, self.dead].max(axis=1, keepdims=True)
         return np.asarray((values[:, ~self.dead] > top_dead).sum(axis=1))
 

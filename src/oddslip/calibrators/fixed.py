@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from oddslip.calibrators.base import Calibrator
 from oddslip.calibrators.map_forms import Scale
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import (
+    Fitted,
     LabelRecord,
     build_maps,
     count_checked,
@@ -19,6 +19,8 @@ from oddslip.calibrators.policy import (
 )
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
+from oddslip.core.passes import Passes
+from oddslip.core.types import PerLabel
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, CONSTANT, IDENTITY
 from oddslip.sources import Source
@@ -41,10 +43,8 @@ class Raw(Calibrator):
     def __init__(self, *, kind: Kind = "probability") -> None:
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        record = record_alike("raw", count_checked(source, threads))
+    def _map_labels(self, source: Source) -> Passes[Fitted]:
+        record = record_alike("raw", (yield from count_checked(source)))
         return build_raw_maps(source.kind, record), record
 
 
@@ -67,17 +67,17 @@ class Inversion(Calibrator):
     array([[0.5 , 0.25]])
     """
 
-    def __init__(self, weights: Any, *, prior: Any = None, kind: Kind = "probability") -> None:
+    def __init__(
+        self, weights: PerLabel, *, prior: PerLabel = None, kind: Kind = "probability"
+    ) -> None:
         self.weights = weights
         self.prior = prior
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(self, source: Source) -> Passes[Fitted]:
         if self.weights is None:
             raise InvalidInput("weights must be those the labels were trained with, got None.")
-        totals = count_checked(source, threads)
+        totals = yield from count_checked(source)
         record = record_alike("inverted", totals, self.prior)
         maps = build_inversion_maps(source.kind, record, self.weights, totals, source.label_names)
         return maps, record
@@ -99,14 +99,13 @@ class Popularity(Calibrator):
     array([[0.1, 0.3]])
     """
 
-    def __init__(self, *, prior: Any = None, kind: Kind = "probability") -> None:
+    def __init__(self, *, prior: PerLabel = None, kind: Kind = "probability") -> None:
         self.prior = prior
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        record = record_alike("popularity", count_checked(source, threads), self.prior)
+    def _map_labels(self, source: Source) -> Passes[Fitted]:
+        totals = yield from count_checked(source)
+        record = record_alike("popularity", totals, self.prior)
         code = np.full(source.n_labels, CONSTANT, np.int8)
         maps = build_maps(source.kind, "probability", record, code=code, a=record.prior)
         return maps, record
@@ -123,7 +122,7 @@ def build_raw_maps(kind: Kind, record: LabelRecord) -> LabelMaps:
 def build_inversion_maps(
     kind: Kind,
     record: LabelRecord,
-    weights: Any,
+    weights: PerLabel,
     totals: LabelTotals,
     label_names: Sequence[str] | None = None,
 ) -> LabelMaps:

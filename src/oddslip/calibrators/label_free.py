@@ -10,12 +10,11 @@ from oddslip.calibrators.base import SummaryCalibrator
 from oddslip.calibrators.logistic.hierarchy import match_prevalence
 from oddslip.calibrators.logistic.moments import Cells, Model
 from oddslip.calibrators.logistic.newton import find_roots
-from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import LabelRecord, build_maps, possible_prior, record_alike
+from oddslip.calibrators.policy import Fitted, build_maps, possible_prior, record_alike
 from oddslip.core.panel import Kind
-from oddslip.errors import InvalidInput
+from oddslip.core.passes import Passes
+from oddslip.core.types import PerLabel
 from oddslip.kernels.maps import AFFINE
-from oddslip.sources import Source
 
 _EXACT_ROUNDS = 100
 
@@ -40,21 +39,18 @@ class LabelFree(SummaryCalibrator):
     array([0.2, 0.5])
     """
 
-    def __init__(self, *, prior: Any = None, kind: Kind = "probability") -> None:
+    def __init__(self, *, prior: PerLabel = None, kind: Kind = "probability") -> None:
         self.prior = prior
         self.kind = kind
 
-    def _need_labels(self, source: Source) -> None:
-        if self.prior is None and not source.has_labels:
-            raise InvalidInput(
-                "prior or labels are needed to fit, got scores alone. Pass prior=..."
-            )
+    def _purpose(self) -> str | None:
+        return "fit without a prior" if self.prior is None else None
 
-    def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
+    def _map_cells(self, cells: Cells) -> Passes[Fitted]:
         source = cells.source
         record = record_alike("shifted", cells.label_totals, self.prior)
         prior = possible_prior(record.prior, cells.totals)
-        cells.summarise()
+        yield from cells.summarise()
         cells.n_positives = prior * cells.totals  # the target of the sum of probabilities
         model = Model(cells, "affine", centered=True)
         theta = model.identity()
@@ -63,7 +59,8 @@ class LabelFree(SummaryCalibrator):
         shift = match_prevalence(cells.points, cells.weights, prior)
         theta[0] = np.clip(middle - shift, low, high)
         if cells.exact:
-            theta, _ = find_roots(model.exact, theta, low, high, rounds=_EXACT_ROUNDS)
+            search = find_roots(theta, low, high, rounds=_EXACT_ROUNDS)
+            theta, _ = yield from model.solve_exactly(search, np.arange(source.n_labels))
         maps = build_maps(
             source.kind,
             "log_odds",

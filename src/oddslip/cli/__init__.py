@@ -1,1 +1,1 @@
-"""The command line: parse, call, print. Thin; may import every room."""
+"""The command line: parse, call, print. Thin; may import every package."""

@@ -9,6 +9,7 @@ from oddslip.cli.demo import demo
 from oddslip.cli.diagnose import diagnose, plan
 from oddslip.cli.evaluate import evaluate, rank
 from oddslip.cli.export import export
+from oddslip.cli.fold import fold
 from oddslip.cli.lint import lint
 from oddslip.cli.repair import apply, fit
 from oddslip.cli.run import run
@@ -29,7 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 DIAGNOSE = (demo, lint, plan, evaluate, diagnose)
-REPAIR = (fit, apply, rank, export, check, trend)
+REPAIR = (fit, apply, rank, export, fold, check, trend)
 for command in (*DIAGNOSE, *REPAIR, train, score):
     app.command()(command)
 

@@ -3,83 +3,80 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oddslip import DEFAULT_SEED
-from oddslip.cli.options import (
-    Columns,
-    Exclude,
-    Json,
-    JsonFile,
-    Labels,
-    Names,
-    Nan,
-    Scores,
-    Threads,
-    check_outputs,
-    console,
-    print_json,
-    read_names,
-    with_columns,
-    write_json,
-)
+import oddslip
+from oddslip.cli import options
+from oddslip.cli.inputs import Inputs, pick
+from oddslip.cli.outputs import check_outputs, console, print_json, write_json, write_text
+
+if TYPE_CHECKING:
+    from oddslip.serving.check import CheckResult
 
 NOT_PASSED = 3
+RepairOrRaw = Annotated[
+    str, typer.Argument(help="A repair saved by `oddslip fit`; or raw, for scores as they are.")
+]
+K = Annotated[
+    int | None,
+    typer.Option("-k", "--k", help="Labels shown per row: the repair's; needed for raw."),
+]
+Baseline = Annotated[
+    Path | None,
+    typer.Option(
+        help="JSON of an earlier diagnose, evaluate or check; or a repair, or scores of the "
+        "same rows, to compare with row by row. Needs labels."
+    ),
+]
+FailOn = Annotated[
+    str | None,
+    typer.Option(
+        help="warning, critical, none, or codes such as OS201,OS406. Default: warning; "
+        "critical for raw scores with labels."
+    ),
+]
+MaxDrop = Annotated[float, typer.Option(help="A sure drop of the metric larger than this fails.")]
+RawKind = Annotated[
+    str | None,
+    typer.Option("--kind", help="What raw scores are: probability or margin (log-odds)."),
+]
+Bootstrap = Annotated[int, typer.Option(help="Bootstrap replicates of metrics.")]
+Junit = Annotated[Path | None, typer.Option(help="Also write JUnit XML to this file.")]
+Annotate = Annotated[
+    bool, typer.Option("--annotate", help="Print findings as annotations of GitHub Actions.")
+]
+Log = Annotated[
+    Path | None, typer.Option(help="Append one line of JSON to this log; see `oddslip trend`.")
+]
+When = Annotated[str | None, typer.Option(help="The date of the log line; now by default.")]
 
 
 def check(
-    repair: Annotated[
-        str, typer.Argument(help="A repair saved by `oddslip fit`; or raw, for scores as they are.")
-    ],
-    scores: Scores,
-    labels: Labels = None,
+    context: typer.Context,
+    repair: RepairOrRaw,
+    scores: options.Scores,
+    labels: options.Labels = None,
     *,
-    k: Annotated[
-        int | None,
-        typer.Option("-k", "--k", help="Labels shown per row: the repair's; needed for raw."),
-    ] = None,
-    baseline: Annotated[
-        Path | None,
-        typer.Option(
-            help="JSON of an earlier diagnose, evaluate or check; or a repair, or scores of the "
-            "same rows, to compare with row by row. Needs labels."
-        ),
-    ] = None,
-    fail_on: Annotated[
-        str | None,
-        typer.Option(
-            help="warning, critical, none, or codes such as OS201,OS406. Default: warning; "
-            "critical for raw scores with labels."
-        ),
-    ] = None,
-    max_drop: Annotated[
-        float, typer.Option(help="A sure drop of the metric larger than this fails.")
-    ] = 0.01,
-    kind: Annotated[
-        str | None,
-        typer.Option("--kind", help="What raw scores are: probability or margin (log-odds)."),
-    ] = None,
-    label_names: Names = None,
-    exclude: Exclude = None,
-    nan: Nan = "refuse",
-    columns: Columns = None,
-    bootstrap: Annotated[int, typer.Option(help="Bootstrap replicates of metrics.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Same seed, same intervals.")] = DEFAULT_SEED,
-    threads: Threads = None,
-    json: Json = False,
-    json_file: JsonFile = None,
-    junit: Annotated[Path | None, typer.Option(help="Also write JUnit XML to this file.")] = None,
-    annotate: Annotated[
-        bool, typer.Option("--annotate", help="Print findings as annotations of GitHub Actions.")
-    ] = False,
-    log: Annotated[
-        Path | None, typer.Option(help="Append one line of JSON to this log; see `oddslip trend`.")
-    ] = None,
-    when: Annotated[
-        str | None, typer.Option(help="The date of the log line; now by default.")
-    ] = None,
+    k: K = None,
+    baseline: Baseline = None,
+    fail_on: FailOn = None,
+    max_drop: MaxDrop = 0.01,
+    kind: RawKind = None,
+    label_names: options.Names = None,
+    exclude: options.Exclude = None,
+    nan: options.Nan = "refuse",
+    columns: options.Columns = None,
+    bootstrap: Bootstrap = 1000,
+    seed: options.Seed = oddslip.DEFAULT_SEED,
+    threads: options.Threads = None,
+    json: options.Json = False,
+    json_file: options.JsonFile = None,
+    junit: Junit = None,
+    annotate: Annotate = False,
+    log: Log = None,
+    when: When = None,
 ) -> None:
     """Is what is served still what was calibrated? Is this model safe to ship?
 
@@ -97,49 +94,24 @@ def check(
 
       oddslip check repair.oddslip scores.npy --log log.jsonl --when 2026-05-01
     """
-    import oddslip
-    from oddslip.errors import InvalidInput
-
     check_outputs(json_file, junit, log)
-    if log is not None:
-        from oddslip.serving.check_log import check_log
-
-        check_log(log)
-    if when is not None:
-        from oddslip.serving.check_log import check_when
-
-        check_when(when)
-        if log is None:
-            raise InvalidInput("--when needs --log, whose line it dates.")
+    _check_log_options(log, when)
     if json and annotate:
+        from oddslip.errors import InvalidInput
+
         raise InvalidInput("--json prints JSON alone; leave out --annotate.")
-    inputs: dict[str, Any] = {
-        "scores": scores,
-        "labels": labels,
-        "kind": kind,
-        "label_names": read_names(label_names),
-        "exclude": exclude,
-        "nan": nan,
-    }
     result = oddslip.check(
         None if repair == "raw" else Path(repair),
-        **with_columns(inputs, columns),
-        k=k,
-        baseline=baseline,
-        fail_on=fail_on,
-        max_drop=max_drop,
+        **Inputs.of(context).arguments(),
         n_replicates=bootstrap,
-        seed=seed,
-        threads=threads,
+        **pick(context, "k", "baseline", "fail_on", "max_drop", "seed", "threads"),
     )
     if json_file is not None:
         write_json(json_file, result.to_dict())
     if junit is not None:
-        from oddslip.io.files import atomic_write
         from oddslip.reports.ci import junit_xml
 
-        with atomic_write(junit) as unfinished:
-            unfinished.write_text(junit_xml(result), encoding="utf-8", newline="\n")
+        write_text(junit, junit_xml(result))
     if log is not None:
         from oddslip.serving.check_log import append_check
 
@@ -148,15 +120,29 @@ def check(
     if json:
         print_json(result.to_dict())
     else:
-        out = console()
-        out.print(str(result), soft_wrap=True)
-        if annotate:
-            from oddslip.reports.ci import annotation_lines
-
-            for line in annotation_lines(result):
-                out.print(line, soft_wrap=True)
+        _print_check(result, annotate)
     if not result.passed:
         raise typer.Exit(NOT_PASSED)
+
+
+def _check_log_options(log: Path | None, when: str | None) -> None:
+    from oddslip.errors import InvalidInput
+    from oddslip.serving.check_log import check_log, check_when
+
+    if log is not None:
+        check_log(log)
+    if when is not None:
+        check_when(when)
+        if log is None:
+            raise InvalidInput("--when needs --log, whose line it dates.")
+
+
+def _print_check(result: CheckResult, annotate: bool) -> None:
+    from oddslip.reports.ci import annotation_lines
+
+    out = console()
+    for line in (str(result), *(annotation_lines(result) if annotate else ())):
+        out.print(line, soft_wrap=True)
 
 
 def trend(

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oddslip.cli.options import console
+from oddslip.cli.outputs import console
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from oddslip.core.types import Array
     from oddslip.datasets.synthetic import SyntheticRows
     from oddslip.diagnosis.plan import Plan
     from oddslip.diagnosis.result import Diagnosis
-    from oddslip.learners import MatchedPair
+    from oddslip.learners import MatchedPair, OneVsRest
     from oddslip.metrics.evaluation import Evaluation
     from oddslip.selection.repair import Repair
 
@@ -83,71 +86,75 @@ def demo(
 def _run(folder: Path, command: list[str] | None) -> _Run:
     """Train, plan, diagnose, repair and report; scores pass through files."""
     import oddslip
-    from oddslip.core.provenance import describe_run
     from oddslip.datasets.synthetic import synthetic_rows
-    from oddslip.diagnosis.summary import CommandFiles
     from oddslip.learners import MatchedPair, OneVsRest
-    from oddslip.reports.html.page import write_page
 
-    data = synthetic_rows(
-        sum(PARTS.values()),
-        N_LABELS,
-        n_features=N_FEATURES,
-        prevalence=PREVALENCE,
-        seed=SEED,
-    )
+    n_rows = sum(PARTS.values())
+    data = synthetic_rows(n_rows, N_LABELS, n_features=N_FEATURES, prevalence=PREVALENCE, seed=SEED)
     rows = dict(_cut())
-    booster: dict[str, Any] = {"rounds": ROUNDS, "learning_rate": LEARNING_RATE}
+    X, labels = data.X[rows["training"]], data.labels[rows["training"]]
     parameters = {"num_iterations": ROUNDS, "learning_rate": LEARNING_RATE, "num_leaves": 4}
     template = OneVsRest("lightgbm", parameters=parameters, seed=SEED)
-    training = rows["training"]
-    plan = oddslip.plan(data.labels[training], **booster)
-    pair = MatchedPair(template).fit(
-        data.X[training], data.labels[training], label_names=data.label_names
-    )
+    plan = oddslip.plan(labels, rounds=ROUNDS, learning_rate=LEARNING_RATE)
+    pair = MatchedPair(template).fit(X, labels, label_names=data.label_names)
     files = _write_files(folder, pair, data, rows)
-    held_out = (files["calibration"], files["calibration labels"])
-    diagnosis = oddslip.diagnose(
-        files["scores"],
-        files["labels"],
-        k=K,
-        weights=pair.weights_,
-        unweighted=files["unweighted"],
-        calibration=held_out,
-        prior=pair.weighted_.prevalence_,
-        max_delta_step=0,
-        label_names=data.label_names,
-        **booster,
-    )
+    diagnosis = _diagnose(pair, files, data.label_names)
     repair = oddslip.Repair(k=K, prior=pair.weighted_.prevalence_).fit(
-        *held_out, label_names=data.label_names
+        files["calibration"], files["calibration labels"], label_names=data.label_names
     )
     repair.save(folder / "repair.oddslip")
-    write_page(
-        diagnosis,
-        folder / "report.html",
-        provenance=describe_run(command, files, seed=diagnosis.seed),
-        files=CommandFiles(
-            scores=str(files["scores"]),
-            labels=str(files["labels"]),
-            calibration=tuple(map(str, held_out)),
-            weights=str(files["weights"]),
-            unweighted=str(files["unweighted"]),
-            options={
-                "--prior": str(files["prior"]),
-                "--label-names": str(files["label names"]),
-            },
-        ),
-    )
+    _write_report(diagnosis, folder / "report.html", command, files)
     last = rows["fresh"]
+    scores = _score(pair.weighted_, data.X[last])
     arms = {
         "unweighted": _score(pair.unweighted_, data.X[last]),
-        "weighted": (scores := _score(pair.weighted_, data.X[last])),
+        "weighted": scores,
         "weighted, repaired": repair.transform(oddslip.Panel(scores, label_names=data.label_names)),
     }
     truth = data.labels[last]
     fresh = {name: oddslip.evaluate(arm, truth, k=K, auc=True) for name, arm in arms.items()}
     return _Run(pair, plan, diagnosis, repair, fresh)
+
+
+def _diagnose(pair: MatchedPair, files: dict[str, Path], names: Sequence[str]) -> Diagnosis:
+    import oddslip
+
+    return oddslip.diagnose(
+        files["scores"],
+        files["labels"],
+        k=K,
+        weights=pair.weights_,
+        unweighted=files["unweighted"],
+        calibration=(files["calibration"], files["calibration labels"]),
+        prior=pair.weighted_.prevalence_,
+        rounds=ROUNDS,
+        learning_rate=LEARNING_RATE,
+        max_delta_step=0,
+        label_names=names,
+    )
+
+
+def _write_report(
+    diagnosis: Diagnosis, page: Path, command: list[str] | None, files: dict[str, Path]
+) -> None:
+    from oddslip.core.provenance import describe_run
+    from oddslip.diagnosis.summary import CommandFiles
+    from oddslip.reports.html.page import write_page
+
+    names = {part: str(path) for part, path in files.items()}
+    write_page(
+        diagnosis,
+        page,
+        provenance=describe_run(command, files, seed=diagnosis.seed),
+        files=CommandFiles(
+            scores=names["scores"],
+            labels=names["labels"],
+            calibration=(names["calibration"], names["calibration labels"]),
+            weights=names["weights"],
+            unweighted=names["unweighted"],
+            options={"--prior": names["prior"], "--label-names": names["label names"]},
+        ),
+    )
 
 
 def _cut() -> Iterator[tuple[str, slice]]:
@@ -157,22 +164,22 @@ def _cut() -> Iterator[tuple[str, slice]]:
         start += n_rows
 
 
-def _score(arm: Any, X: Any) -> Any:
-    """Stored as most people store scores: float32 probabilities."""
-    return arm.predict_proba(X).astype("float32")
+def _score(model: OneVsRest, X: Array) -> Array:
+    """Probabilities in float32, the form in which most people store scores."""
+    return model.predict_proba(X).astype("float32")
 
 
 def _write_files(
     folder: Path, pair: MatchedPair, data: SyntheticRows, rows: dict[str, slice]
 ) -> dict[str, Path]:
-    """What `oddslip diagnose` would be given, as files."""
+    """The input files of `oddslip diagnose`."""
     import numpy as np
     import scipy.sparse as sp
 
     from oddslip.io.files import atomic_write
 
     evaluated, calibration = rows["evaluated"], rows["calibration"]
-    contents = {
+    contents: dict[str, Array | str] = {
         "scores": _score(pair.weighted_, data.X[evaluated]),
         "labels": data.labels[evaluated],
         "weights": pair.weights_,
@@ -194,8 +201,8 @@ def _write_files(
     return {part: folder / name for part, name in FILES.items()}
 
 
-def _show(run: _Run, folder: Path) -> Iterator[Any]:
-    """One screen: the verdict first, then how it came about, then what to do."""
+def _show(run: _Run, folder: Path) -> Iterator[RenderableType]:
+    """One screen: the verdict, its causes, and what to do."""
     from oddslip.diagnosis.summary import summarize
     from oddslip.reports import text
 

@@ -2,111 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oddslip import DEFAULT_SEED
-from oddslip.cli.options import (
-    METRICS,
-    RESOLVED,
-    WEIGHTS,
-    Bootstrap,
-    Columns,
-    EngineOption,
-    Exclude,
-    Figure,
-    Json,
-    JsonFile,
-    K,
-    KindOption,
-    Labels,
-    Master,
-    Names,
-    Nan,
-    Prior,
-    Propensities,
-    RowId,
-    Scores,
-    Threads,
-    check_outputs,
-    console,
-    opened,
-    print_json,
+import oddslip
+from oddslip.cli import options
+from oddslip.cli.inputs import (
+    Inputs,
+    pick,
     propensities_file,
     read_names,
     read_numbers,
     read_propensities,
     read_weights,
     weights_file,
-    write_figure,
-    write_json,
 )
+from oddslip.cli.outputs import check_outputs, console, print_json, write_figure, write_json
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from oddslip.core.types import ScoresLike
+    from oddslip.diagnosis.plan import Plan
+    from oddslip.diagnosis.result import Diagnosis
     from oddslip.diagnosis.summary import CommandFiles
 
+Metric = Annotated[
+    str,
+    typer.Option(help=f"What you deploy by, at K: {options.METRICS}. Everything is judged in it."),
+]
+TrainedWeights = Annotated[
+    str | None,
+    typer.Option(help=f"Weight each label was trained with: {options.WEIGHTS}. {options.RESOLVED}"),
+]
+Weights = Annotated[str, typer.Option(help=f"Weight of each label: {options.WEIGHTS}.")]
+Unweighted = Annotated[
+    Path | None, typer.Option(help="Scores of the unweighted model for the same rows.")
+]
+Calibration = Annotated[Path | None, typer.Option(help="Scores of held-out rows to calibrate on.")]
+CalibrationLabels = Annotated[
+    Path | None, typer.Option(help="What was true for the calibration rows.")
+]
+CalibrationExclude = Annotated[
+    Path | None, typer.Option(help="As --exclude, for the calibration rows.")
+]
+BudgetRounds = Annotated[int | None, typer.Option(help="Boosting rounds, for the budget.")]
+BudgetRate = Annotated[float | None, typer.Option(help="Learning rate, for the budget.")]
+BudgetStep = Annotated[
+    float | None, typer.Option(help="Cap of the leaf step, for the budget; 0 for none.")
+]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="All findings with their evidence, and the labels.")
 ]
-Unweighted = Annotated[
-    Path | None, typer.Option(help="Scores of the unweighted model for the same rows.")
+Html = Annotated[
+    Path | None, typer.Option(help="Also write a report: one HTML file, no network needed.")
+]
+TrainingLabels = Annotated[
+    Path,
+    typer.Argument(help="What is true for the training rows: .npy, .npz, .csv or .parquet."),
+]
+Rounds = Annotated[int, typer.Option(help="Boosting rounds.")]
+LearningRate = Annotated[float, typer.Option(help="Learning rate.")]
+MaxDeltaStep = Annotated[float, typer.Option(help="Cap of the leaf step; 0 for none.")]
+RowsInLeaf = Annotated[int, typer.Option(help="Fewest rows of a leaf.")]
+LossBootstrap = Annotated[
+    int, typer.Option(help="Bootstrap replicates of the what-if loss; 0 for none.")
 ]
 
 
 def diagnose(
     context: typer.Context,
-    scores: Scores,
-    labels: Labels = None,
+    scores: options.Scores,
+    labels: options.Labels = None,
     *,
-    k: K = 7,
-    metric: Annotated[
-        str,
-        typer.Option(help=f"What you deploy by, at K: {METRICS}. Everything is judged in it."),
-    ] = "map",
-    propensities: Propensities = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(help=f"Weight each label was trained with: {WEIGHTS}. {RESOLVED}"),
-    ] = None,
+    k: options.K = 7,
+    metric: Metric = "map",
+    propensities: options.Propensities = None,
+    weights: TrainedWeights = None,
     unweighted: Unweighted = None,
-    calibration: Annotated[
-        Path | None, typer.Option(help="Scores of held-out rows to calibrate on.")
-    ] = None,
-    calibration_labels: Annotated[
-        Path | None, typer.Option(help="What was true for the calibration rows.")
-    ] = None,
-    prior: Prior = None,
-    kind: KindOption = None,
-    exclude: Exclude = None,
-    calibration_exclude: Annotated[
-        Path | None, typer.Option(help="As --exclude, for the calibration rows.")
-    ] = None,
-    nan: Nan = "refuse",
-    columns: Columns = None,
-    rounds: Annotated[int | None, typer.Option(help="Boosting rounds, for the budget.")] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="Learning rate, for the budget.")
-    ] = None,
-    max_delta_step: Annotated[
-        float | None, typer.Option(help="Cap of the leaf step, for the budget; 0 for none.")
-    ] = None,
-    bootstrap: Bootstrap = 2000,
-    seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
-    label_names: Names = None,
-    engine: EngineOption = "local",
-    master: Master = "local[*]",
-    row_id: RowId = None,
-    threads: Threads = None,
+    calibration: Calibration = None,
+    calibration_labels: CalibrationLabels = None,
+    prior: options.Prior = None,
+    kind: options.KindOption = None,
+    exclude: options.Exclude = None,
+    calibration_exclude: CalibrationExclude = None,
+    nan: options.Nan = "refuse",
+    columns: options.Columns = None,
+    rounds: BudgetRounds = None,
+    learning_rate: BudgetRate = None,
+    max_delta_step: BudgetStep = None,
+    bootstrap: options.Bootstrap = 2000,
+    seed: options.FoldSeed = oddslip.DEFAULT_SEED,
+    label_names: options.Names = None,
+    engine: options.EngineOption = "local",
+    master: options.Master = "local[*]",
+    row_id: options.RowId = None,
+    threads: options.Threads = None,
     verbose: Verbose = False,
-    html: Annotated[
-        Path | None, typer.Option(help="Also write a report: one HTML file, no network needed.")
-    ] = None,
-    figure: Figure = None,
-    json: Json = False,
-    json_file: JsonFile = None,
+    html: Html = None,
+    figure: options.Figure = None,
+    json: options.Json = False,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Have class weights broken this ranker? How, by how much, and what repairs it?
 
@@ -131,108 +131,100 @@ def diagnose(
 
     With --engine spark, --unweighted names a column, and --calibration another folder.
     """
-    import oddslip
+    from oddslip.reports.text import show_diagnosis
 
     check_outputs(html, json_file, figure=figure)
-    names = read_names(label_names)
-    layout: dict[str, Any] = {
-        "kind": kind,
-        "names": names,
-        "row_id": row_id,
-        "nan": nan,
-        "columns": columns,
-    }
-    held_out: Any = None
-    twin: Any = str(unweighted) if engine == "spark" and unweighted else unweighted
-    if unweighted is not None and columns is not None:
-        twin = opened(engine, master, unweighted, None, **layout)["scores"]
-    if calibration is not None:
-        rows = opened(
-            engine, master, calibration, calibration_labels, exclude=calibration_exclude, **layout
-        )
-        held_out = rows["scores"]
-        if engine == "local" and columns is None:
-            held_out = (calibration, calibration_labels, calibration_exclude)
-    elif calibration_labels is not None:
-        from oddslip.errors import InvalidInput
-
-        raise InvalidInput("--calibration-labels needs --calibration, the scores of those rows.")
+    inputs = Inputs.of(context)
     diagnosis = oddslip.diagnose(
-        **opened(engine, master, scores, labels, exclude=exclude, **layout),
-        k=k,
-        metric=metric,
+        unweighted=_open_twin(inputs, unweighted),
+        calibration=_open_calibration(inputs, calibration, calibration_labels, calibration_exclude),
+        **inputs.arguments(),
         propensities=read_propensities(propensities),
         weights=read_weights(weights),
-        unweighted=twin,
-        calibration=held_out,
         prior=read_numbers(prior),
-        rounds=rounds,
-        learning_rate=learning_rate,
-        max_delta_step=max_delta_step,
-        seed=seed,
         n_replicates=bootstrap,
-        threads=threads,
+        **pick(context, "k", "metric", "rounds", "learning_rate", "max_delta_step"),
+        **pick(context, "seed", "threads"),
     )
     files = _name_files(context.params)
     if html is not None:
-        from oddslip.core.provenance import describe_run
-        from oddslip.reports.html.page import write_page
+        _write_page(diagnosis, html, context, files)
+    pieces = show_diagnosis(diagnosis, verbose=verbose, files=files)
+    _show(diagnosis, pieces, context)
 
-        inputs = {
-            "scores": scores,
-            "labels": labels,
-            "weights": weights_file(weights),
-            "propensities": propensities_file(propensities),
-            "unweighted": None if engine == "spark" else unweighted,
-            "calibration": calibration,
-            "calibration labels": calibration_labels,
-            "excluded": exclude,
-            "excluded in calibration": calibration_exclude,
-            "prior": prior,
-            "label names": label_names,
-        }
-        write_page(
-            diagnosis,
-            html,
-            provenance=describe_run(context.obj, inputs, seed=seed),
-            files=files,
-        )
-    _write(diagnosis, figure, json_file)
-    if json:
-        return print_json(diagnosis.to_dict())
-    from oddslip.reports.text import show_diagnosis
 
-    out = console()
-    for piece in show_diagnosis(diagnosis, verbose=verbose, files=files):
-        out.print(piece, crop=False)
-    _print_outputs(out, html, figure, json_file)
-    return None
+def _open_twin(inputs: Inputs, path: Path | None) -> ScoresLike:
+    """Scores of the unweighted model: a column of Spark's table, an open source, or a file."""
+    if path is None:
+        return None
+    if inputs.columns is not None:
+        others = replace(inputs, scores=path, labels=None, exclude=None)
+        return others.arguments()["scores"]
+    return str(path) if inputs.engine == "spark" else path
+
+
+def _open_calibration(
+    inputs: Inputs, scores: Path | None, labels: Path | None, exclude: Path | None
+) -> ScoresLike:
+    """Held-out rows: an open source, or their files."""
+    if scores is None:
+        if labels is not None:
+            from oddslip.errors import InvalidInput
+
+            raise InvalidInput(
+                "--calibration-labels needs --calibration, the scores of those rows."
+            )
+        return None
+    rows = replace(inputs, scores=scores, labels=labels, exclude=exclude).arguments()
+    if inputs.engine == "local" and inputs.columns is None:
+        return (scores, labels, exclude)
+    return rows["scores"]
+
+
+def _write_page(
+    diagnosis: Diagnosis, path: Path, context: typer.Context, files: CommandFiles
+) -> None:
+    from oddslip.core.provenance import describe_run
+    from oddslip.reports.html.page import write_page
+
+    values = context.params
+    inputs = {
+        "scores": values["scores"],
+        "labels": values["labels"],
+        "weights": weights_file(values["weights"]),
+        "propensities": propensities_file(values["propensities"]),
+        "unweighted": None if values["engine"] == "spark" else values["unweighted"],
+        "calibration": values["calibration"],
+        "calibration labels": values["calibration_labels"],
+        "excluded": values["exclude"],
+        "excluded in calibration": values["calibration_exclude"],
+        "prior": values["prior"],
+        "label names": values["label_names"],
+    }
+    provenance = describe_run(context.obj, inputs, seed=values["seed"])
+    write_page(diagnosis, path, provenance=provenance, files=files)
 
 
 def plan(
-    labels: Annotated[
-        Path,
-        typer.Argument(help="What is true for the training rows: .npy, .npz, .csv or .parquet."),
-    ],
+    context: typer.Context,
+    labels: TrainingLabels,
     *,
-    rounds: Annotated[int, typer.Option(help="Boosting rounds.")],
-    learning_rate: Annotated[float, typer.Option(help="Learning rate.")],
-    max_delta_step: Annotated[float, typer.Option(help="Cap of the leaf step; 0 for none.")] = 0.0,
-    weights: Annotated[str, typer.Option(help=f"Weight of each label: {WEIGHTS}.")] = "balanced",
+    rounds: Rounds,
+    learning_rate: LearningRate,
+    max_delta_step: MaxDeltaStep = 0.0,
+    weights: Weights = "balanced",
     unweighted: Unweighted = None,
-    k: K = 7,
-    kind: KindOption = None,
-    rows_in_leaf: Annotated[int, typer.Option(help="Fewest rows of a leaf.")] = 20,
-    bootstrap: Annotated[
-        int, typer.Option(help="Bootstrap replicates of the what-if loss; 0 for none.")
-    ] = 2000,
-    seed: Annotated[int, typer.Option(help="Same seed, same intervals.")] = DEFAULT_SEED,
-    label_names: Names = None,
-    threads: Threads = None,
+    k: options.K = 7,
+    kind: options.KindOption = None,
+    rows_in_leaf: RowsInLeaf = 20,
+    bootstrap: LossBootstrap = 2000,
+    seed: options.Seed = oddslip.DEFAULT_SEED,
+    label_names: options.Names = None,
+    threads: options.Threads = None,
     verbose: Verbose = False,
-    figure: Figure = None,
-    json: Json = False,
-    json_file: JsonFile = None,
+    figure: options.Figure = None,
+    json: options.Json = False,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Before training: what will this weight do, and which cap would hold it?
 
@@ -246,37 +238,21 @@ def plan(
 
       oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05 --figure plan.png
     """
-    import oddslip
-
-    check_outputs(json_file, figure=figure)
-    planned = oddslip.plan(
-        labels,
-        rounds=rounds,
-        learning_rate=learning_rate,
-        max_delta_step=max_delta_step,
-        weights=read_weights(weights),
-        unweighted=unweighted,
-        k=k,
-        kind=kind,  # type: ignore[arg-type]
-        rows_in_leaf=rows_in_leaf,
-        label_names=read_names(label_names),
-        n_replicates=bootstrap,
-        seed=seed,
-        threads=threads,
-    )
-    _write(planned, figure, json_file)
-    if json:
-        return print_json(planned.to_dict())
     from oddslip.reports.text import show_plan
 
-    out = console()
-    for piece in show_plan(planned, verbose=verbose):
-        out.print(piece, crop=False)
-    _print_outputs(out, figure, json_file)
-    return None
+    check_outputs(json_file, figure=figure)
+    result = oddslip.plan(
+        labels,
+        weights=read_weights(weights),
+        label_names=read_names(label_names),
+        n_replicates=bootstrap,
+        **pick(context, "rounds", "learning_rate", "max_delta_step", "rows_in_leaf"),
+        **pick(context, "unweighted", "k", "kind", "seed", "threads"),
+    )
+    _show(result, show_plan(result, verbose=verbose), context)
 
 
-def _name_files(parameters: Mapping[str, Any]) -> CommandFiles:
+def _name_files(parameters: Mapping[str, object]) -> CommandFiles:
     """What the command that comes next has to repeat of this one."""
     from oddslip.diagnosis.summary import CommandFiles
 
@@ -306,16 +282,24 @@ def _name_files(parameters: Mapping[str, Any]) -> CommandFiles:
     )
 
 
-def _write(result: Any, figure: Path | None, json_file: Path | None) -> None:
+def _show(
+    result: Diagnosis | Plan, pieces: Iterable[RenderableType], context: typer.Context
+) -> None:
+    """Write the files that were named, and print the result."""
+    from oddslip.reports.text import printable
+
+    figure, json_file = context.params["figure"], context.params["json_file"]
     if figure is not None:
         write_figure(figure, result.plot())
     if json_file is not None:
         write_json(json_file, result.to_dict())
-
-
-def _print_outputs(out: Any, *paths: Path | None) -> None:
-    from oddslip.reports.text import printable
-
+    if context.params["json"]:
+        return print_json(result.to_dict())
+    out = console()
+    for piece in pieces:
+        out.print(piece, crop=False)
+    paths = (context.params.get("html"), figure, json_file)
     names = [printable(path) for path in paths if path is not None]
     if names:
         out.print(f"\nWritten: {', '.join(names)}.", soft_wrap=True)
+    return None

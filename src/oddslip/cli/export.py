@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oddslip.cli.options import Json, check_outputs, console, print_json
+import oddslip
+from oddslip.cli import options
+from oddslip.cli.outputs import check_outputs, console, print_json
+
+if TYPE_CHECKING:
+    from oddslip.serving.export import Export
 
 
 def export(
-    repair: Annotated[Path, typer.Argument(help="A repair saved by `oddslip fit`.")],
+    repair: options.Repair,
     *,
     to: Annotated[str, typer.Option("--to", help="What to write: onnx, sql or json.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.")],
@@ -34,7 +39,7 @@ def export(
     row_column: Annotated[str, typer.Option(help="Its column of rows (sql).")] = "row",
     label_column: Annotated[str, typer.Option(help="Its column of labels (sql).")] = "label",
     score_column: Annotated[str, typer.Option(help="Its column of scores (sql).")] = "score",
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Write a saved repair for systems without Python: ONNX, SQL or JSON.
 
@@ -48,7 +53,6 @@ def export(
 
       oddslip export repair.oddslip --to json -o repair.json
     """
-    import oddslip
     from oddslip.errors import InvalidInput
 
     check_outputs(output)
@@ -57,7 +61,7 @@ def export(
     if to == "sql" and dialect is None:
         raise InvalidInput("--to sql needs --dialect: duckdb, postgres or spark.")
     fitted = oddslip.load_repair(repair)
-    result: Any
+    result: Export
     if to == "onnx":
         result = fitted.to_onnx(output, k=k, scores=scores, precision=precision)
     elif to == "sql":

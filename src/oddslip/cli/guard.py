@@ -11,12 +11,28 @@ import os
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from oddslip.core.types import FilePath
+
+    Files = dict[str, FilePath]  # by their names in errors
 
 # Options that name a file to write. The log that `trend` reads is an argument.
 OUTPUTS = ("output", "html", "figure", "json_file", "junit", "log", "page", "regimes")
 INPUTS = (
-    *("scores", "labels", "repair", "model", "features", "log", "against", "baseline", "exclude"),
+    *(
+        "scores",
+        "labels",
+        "repair",
+        "model",
+        "models",
+        "features",
+        "log",
+        "against",
+        "baseline",
+        "exclude",
+    ),
     *("label_names", "sample_weight", "weights", "propensities", "prior", "unweighted"),
     *("calibration", "calibration_labels", "calibration_exclude", "validation", "check"),
 )
@@ -40,12 +56,10 @@ def guard(command: Any) -> None:
     command.invoke = check_and_invoke
 
 
-def _files_of(
-    parameters: list[Any], values: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _files_of(parameters: list[Any], values: Mapping[str, Any]) -> tuple[Files, Files]:
     """Output and input files of a command line, by the names of their options."""
-    outputs: dict[str, Any] = {}
-    inputs: dict[str, Any] = {}
+    outputs: Files = {}
+    inputs: Files = {}
     for parameter in parameters:
         value = values.get(parameter.name)
         is_option = parameter.param_type_name == "option"
@@ -63,7 +77,7 @@ def _files_of(
     return outputs, inputs
 
 
-def check_apart(outputs: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+def check_apart(outputs: Mapping[str, FilePath], inputs: Mapping[str, FilePath]) -> None:
     """Reject an output that is an input, or that is written twice.
 
     Parameters
@@ -88,7 +102,7 @@ def check_apart(outputs: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
                 )
 
 
-def _local(path: Any) -> Path | None:
+def _local(path: FilePath) -> Path | None:
     """The local path; None for an address of another machine."""
     from oddslip.io.paths import as_address
 
@@ -98,7 +112,7 @@ def _local(path: Any) -> Path | None:
     return Path(address.removeprefix("file://")) if address.startswith("file://") else None
 
 
-def _files(pattern: Any) -> Iterator[Path]:
+def _files(pattern: FilePath) -> Iterator[Path]:
     """Existing files of a path, a folder or a pattern."""
     path = _local(pattern)
     if path is None:
@@ -123,7 +137,7 @@ def _is_same(one: Path, other: Path) -> bool:
         return False
 
 
-def _would_be_read(output: Path, pattern: Any) -> bool:
+def _would_be_read(output: Path, pattern: FilePath) -> bool:
     """Whether an input folder or pattern would include the output, once written."""
     path = _local(pattern)
     if path is None or output.name[:1] in ("", ".", "_"):

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from oddslip.cli import streams
 
@@ -75,7 +75,7 @@ def _listen() -> None:
         signal.signal(number, _unwind)
 
 
-def _unwind(number: int, _: Any) -> None:
+def _unwind(number: int, _: object) -> None:
     if _signals:  # only the first counts; a second must not disturb the unwinding
         return
     _signals.append(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from typing import Any
 
 _OTHER_NAMES = {"n_replicates": "bootstrap"}  # Python argument: option
@@ -48,7 +49,7 @@ def _pairs(value: str) -> str:
     return shlex.quote(text.replace(": ", "=").replace(", ", ","))
 
 
-def _replace_name(option_of: dict[str, str]) -> Any:
+def _replace_name(option_of: dict[str, str]) -> Callable[[re.Match[str]], str]:
     return lambda hit: f"{option_of[hit[1]]} {hit[2]}"
 
 

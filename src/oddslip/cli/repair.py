@@ -2,92 +2,83 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oddslip import DEFAULT_SEED
+import oddslip
 from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
-from oddslip.cli.options import (
-    METRICS,
-    RESOLVED,
-    WEIGHTS,
-    Columns,
-    EngineOption,
-    Exclude,
-    Json,
-    KindOption,
-    Labels,
-    Master,
-    Names,
-    Nan,
-    Prior,
-    Propensities,
-    RowId,
-    SampleWeight,
-    Scores,
-    TableFile,
-    Threads,
-    check_outputs,
-    console,
-    opened,
-    print_json,
-    read_names,
-    read_numbers,
-    read_propensities,
-    read_weights,
-    write_table,
-)
+from oddslip.cli import options
+from oddslip.cli.inputs import Inputs, pick, read_numbers, read_propensities, read_weights
+from oddslip.cli.outputs import check_outputs, console, print_json, write_table
+
+if TYPE_CHECKING:
+    from oddslip.calibrators.base import Calibrator
+    from oddslip.selection.repair import Repair
+
+Output = Annotated[Path, typer.Option("-o", "--output", help="Where the repair is saved.")]
+K = Annotated[
+    int | None, typer.Option("-k", "--k", help="Labels shown per row: choose by --metric at K.")
+]
+Metric = Annotated[str, typer.Option(help=f"What to choose by, at K: {options.METRICS}.")]
+Rule = Annotated[
+    str, typer.Option(help=f"How to choose: auto, paper, or one of {', '.join(CANDIDATES)}.")
+]
+CalibratorName = Annotated[
+    str | None,
+    typer.Option(help=f"Do not choose, take one of {', '.join(NAMES)}."),
+]
+Dead = Annotated[str, typer.Option(help="What a dead label gets: prior, identity or exclude.")]
+Tau = Annotated[
+    int, typer.Option(help="Labels with at most this many calibration positives are dead.")
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Weight each label was trained with, for inversion: {options.WEIGHTS}. "
+        f"{options.RESOLVED}"
+    ),
+]
+Foldable = Annotated[
+    bool, typer.Option("--foldable", help="Choose among repairs that `oddslip fold` can use.")
+]
+Interpolation = Annotated[str, typer.Option(help="Of isotonic maps: linear or step.")]
+TopK = Annotated[
+    int | None, typer.Option("--top-k", "-k", help="Write the top K instead of all scores.")
+]
 
 
 def fit(
-    scores: Scores,
-    labels: Labels = None,
+    context: typer.Context,
+    scores: options.Scores,
+    labels: options.Labels = None,
     *,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the repair is saved.")],
-    k: Annotated[
-        int | None,
-        typer.Option("-k", "--k", help="Labels shown per row: choose by --metric at K."),
-    ] = None,
-    metric: Annotated[str, typer.Option(help=f"What to choose by, at K: {METRICS}.")] = "map",
-    propensities: Propensities = None,
-    rule: Annotated[
-        str,
-        typer.Option(help=f"How to choose: auto, paper, or one of {', '.join(CANDIDATES)}."),
-    ] = "auto",
-    calibrator: Annotated[
-        str | None,
-        typer.Option(help=f"Do not choose, take one of {', '.join(NAMES)}."),
-    ] = None,
-    dead: Annotated[
-        str, typer.Option(help="What a dead label gets: prior, identity or exclude.")
-    ] = "prior",
-    tau: Annotated[
-        int, typer.Option(help="Labels with at most this many calibration positives are dead.")
-    ] = 0,
-    prior: Prior = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Weight each label was trained with, for inversion: {WEIGHTS}. {RESOLVED}"
-        ),
-    ] = None,
-    sample_weight: SampleWeight = None,
-    exclude: Exclude = None,
-    nan: Nan = "refuse",
-    columns: Columns = None,
-    interpolation: Annotated[
-        str, typer.Option(help="Of isotonic maps: linear or step.")
-    ] = "linear",
-    kind: KindOption = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
-    label_names: Names = None,
-    engine: EngineOption = "local",
-    master: Master = "local[*]",
-    row_id: RowId = None,
-    threads: Threads = None,
-    json: Json = False,
+    output: Output,
+    k: K = None,
+    metric: Metric = "map",
+    propensities: options.Propensities = None,
+    rule: Rule = "auto",
+    calibrator: CalibratorName = None,
+    foldable: Foldable = False,
+    dead: Dead = "prior",
+    tau: Tau = 0,
+    prior: options.Prior = None,
+    weights: Weights = None,
+    sample_weight: options.SampleWeight = None,
+    exclude: options.Exclude = None,
+    nan: options.Nan = "refuse",
+    columns: options.Columns = None,
+    interpolation: Interpolation = "linear",
+    kind: options.KindOption = None,
+    seed: options.FoldSeed = oddslip.DEFAULT_SEED,
+    label_names: options.Names = None,
+    engine: options.EngineOption = "local",
+    master: options.Master = "local[*]",
+    row_id: options.RowId = None,
+    threads: options.Threads = None,
+    json: options.Json = False,
 ) -> None:
     """Choose a calibrator by the metric you deploy, fit it on calibration rows, and save it.
 
@@ -106,52 +97,18 @@ def fit(
 
       oddslip fit table/ -k 7 --engine spark --row-id customer -o repair.oddslip
     """
+    from oddslip.reports.text import repair_table, selection_table
+
     check_outputs(output)
-    import oddslip
-
-    prevalence = read_numbers(prior)
-    names = read_names(label_names)
-    told = opened(
-        engine, master, scores, labels, kind=kind, names=names, row_id=row_id, exclude=exclude,
-        nan=nan, columns=columns,
-    )  # fmt: skip
-    source = oddslip.open_source(**told)
-    kind = source.kind
-    chosen: Any
-    if calibrator is not None:
-        chosen = build_calibrator(
-            calibrator,
-            dead=dead,
-            tau=tau,
-            prior=prevalence,
-            weights=read_weights(weights),
-            interpolation=interpolation,
-            kind=kind,
-        )
-    elif k is not None:
-        from oddslip.selection import Repair
-
-        chosen = Repair(
-            k=k, rule=rule, metric=metric, propensities=read_propensities(propensities),
-            prior=prevalence, weights=read_weights(weights),
-            dead=dead, kind=kind, seed=seed,  # type: ignore[arg-type]
-        )  # fmt: skip
-    else:
-        from oddslip.errors import InvalidInput
-
-        raise InvalidInput(
-            "fit chooses by the top K you deploy. Pass -k, or take a calibrator as it is "
-            "with --calibrator isotonic."
-        )
-    times = read_numbers(sample_weight, "row")
-    fitted = chosen.fit(source, sample_weight=times, threads=threads).fitted_
+    source = Inputs.of(context).open()
+    chosen = _build(context, source.kind)
+    row_weights = read_numbers(sample_weight, "row")
+    fitted = chosen.fit(source, sample_weight=row_weights, threads=threads).fitted_
     fitted.save(output)
     table = getattr(chosen, "table_", None)
     if json:
         selection = {} if table is None else {"selection": table.to_dict()}
         return print_json(fitted.to_dict() | selection)
-    from oddslip.reports.text import repair_table, selection_table
-
     out = console()
     if table is not None:
         out.print(selection_table(table))
@@ -163,22 +120,43 @@ def fit(
     return None
 
 
+def _build(context: typer.Context, kind: str) -> Calibrator | Repair:
+    """The calibrator of --calibrator, or a choice by the metric at K; not yet fitted."""
+    values = context.params
+    arguments = pick(context, "dead") | {
+        "prior": read_numbers(values["prior"]),
+        "weights": read_weights(values["weights"]),
+        "kind": kind,
+    }
+    if values["calibrator"] is not None:
+        arguments |= pick(context, "tau", "interpolation")
+        return build_calibrator(values["calibrator"], **arguments)
+    if values["k"] is None:
+        from oddslip.errors import InvalidInput
+
+        raise InvalidInput(
+            "fit chooses by the top K you deploy. Pass -k, or take a calibrator as it is "
+            "with --calibrator isotonic."
+        )
+    arguments |= pick(context, "k", "rule", "metric", "seed", "foldable")
+    return oddslip.Repair(**arguments, propensities=read_propensities(values["propensities"]))
+
+
 def apply(
-    repair: Annotated[Path, typer.Argument(help="A repair saved by `oddslip fit`.")],
-    scores: Scores,
+    context: typer.Context,
+    repair: options.Repair,
+    scores: options.Scores,
     *,
-    output: TableFile,
-    top_k: Annotated[
-        int | None, typer.Option("--top-k", "-k", help="Write the top K instead of all scores.")
-    ] = None,
-    exclude: Exclude = None,
-    nan: Nan = "refuse",
-    columns: Columns = None,
-    label_names: Names = None,
-    engine: EngineOption = "local",
-    master: Master = "local[*]",
-    row_id: RowId = None,
-    threads: Threads = None,
+    output: options.TableFile,
+    top_k: TopK = None,
+    exclude: options.Exclude = None,
+    nan: options.Nan = "refuse",
+    columns: options.Columns = None,
+    label_names: options.Names = None,
+    engine: options.EngineOption = "local",
+    master: options.Master = "local[*]",
+    row_id: options.RowId = None,
+    threads: options.Threads = None,
 ) -> None:
     """Apply a saved repair: repaired scores, or straight to the top K.
 
@@ -193,7 +171,6 @@ def apply(
 
       oddslip apply repair.oddslip scores.csv -o repaired.csv
     """
-    import oddslip
     from oddslip.calibrators.fitted_repair import check_kind
     from oddslip.core.panel import check_k
     from oddslip.sources.writers import write_ranking, write_scores
@@ -201,36 +178,31 @@ def apply(
     if engine == "local":
         check_outputs(output)
     fitted = oddslip.load_repair(repair)
-    told = opened(
-        engine, master, scores, None, kind=fitted.maps.kind, names=read_names(label_names),
-        row_id=row_id, exclude=exclude, nan=nan, columns=columns, labelled=False,
-    )  # fmt: skip
+    source = replace(Inputs.of(context), kind=fitted.maps.kind).open(labelled=False)
     if engine == "spark":
-        table = told["scores"]
-        made = fitted.transform(table) if top_k is None else fitted.rank(table, k=top_k)
-        return write_table(made, output)
-    source = oddslip.open_source(**told)
+        rows: Any = fitted.transform(source) if top_k is None else fitted.rank(source, k=top_k)
+        return write_table(rows, output)
     check_kind(fitted, source)
-    named: dict[str, Any] = {"label_names": source.label_names, "row_ids": source.row_ids()}
+    n_rows, n_labels = source.n_rows, source.n_labels
     if top_k is not None:
         write_ranking(
             output,
             fitted.rank_blocks(source, k=top_k, threads=threads),
-            n_rows=source.n_rows,
-            k=check_k(top_k, source.n_labels),
-            **named,
+            n_rows=n_rows,
+            k=check_k(top_k, n_labels),
+            label_names=source.label_names,
+            row_ids=source.row_ids(),
         )
-        console().print(f"Top {top_k} of {source.n_rows:,} rows, repaired, in {output}.")
-        return None
+        return console().print(f"Top {top_k} of {n_rows:,} rows, repaired, in {output}.")
     write_scores(
         output,
         fitted.transform_blocks(source, threads=threads),
-        n_rows=source.n_rows,
-        n_labels=source.n_labels,
+        n_rows=n_rows,
+        n_labels=n_labels,
         dtype=source.dtype,
         kind="probability",
-        **named,
+        label_names=source.label_names,
+        row_ids=source.row_ids(),
     )
-    cells = f"{source.n_rows:,} rows x {source.n_labels:,} labels"
-    console().print(f"Repaired probabilities of {cells} in {output}.")
-    return None
+    cells = f"{n_rows:,} rows x {n_labels:,} labels"
+    return console().print(f"Repaired probabilities of {cells} in {output}.")

@@ -35,7 +35,7 @@ def _call(command: Any, typed: list[str], name: str) -> int:
     show_warning = warnings.showwarning
     notes: dict[str, None] = {}  # each once; not printed if the command fails
 
-    def note(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+    def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if category is not UserWarning:
             return show_warning(message, category, *place, **more)
         notes[" ".join(str(message).split())] = None

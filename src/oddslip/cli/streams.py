@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from contextlib import suppress
-from typing import Any, TypeGuard
+from typing import TextIO, TypeGuard
 
 _FAILURES = (errno.EBADF, errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
@@ -33,7 +33,7 @@ def is_of_stdout(error: BaseException) -> TypeGuard[OSError]:
     return isinstance(error, OSError) and error.filename is None and error.errno in _FAILURES
 
 
-def flush_or_silence(stream: Any) -> None:
+def flush_or_silence(stream: TextIO) -> None:
     """Flush a stream, or silence it, so that Python does not fail on it at exit."""
     try:
         stream.flush()
@@ -41,7 +41,7 @@ def flush_or_silence(stream: Any) -> None:
         silence(stream)
 
 
-def silence(stream: Any) -> None:
+def silence(stream: TextIO) -> None:
     """Redirect a stream to the null device."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

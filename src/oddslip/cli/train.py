@@ -5,79 +5,88 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from oddslip import DEFAULT_SEED
-from oddslip.cli.options import (
-    WEIGHTS,
-    Master,
-    Names,
-    Threads,
-    check_folders,
-    check_outputs,
-    console,
-    read_names,
-    read_weights,
-    start_engine,
-)
+import oddslip
+from oddslip.cli import options
+from oddslip.cli.inputs import pick, read_names, read_weights, start_engine
+from oddslip.cli.outputs import check_folders, check_outputs, console
+
+if TYPE_CHECKING:
+    from oddslip.learners import OneVsRest
 
 Features = Annotated[
     Path, typer.Argument(help="Features: .npy, .npz or a scipy.sparse .npz, (rows, features).")
 ]
+Labels = Annotated[
+    Path, typer.Argument(help="What was true: 0/1 cells, .npy, .npz or a scipy.sparse .npz.")
+]
+ModelFile = Annotated[Path, typer.Option("-o", "--output", help="Where the model goes: .oddmodel.")]
+Learner = Annotated[
+    str | None,
+    typer.Option(help="lightgbm (default), xgboost, hist (scikit-learn's), logistic or mlp."),
+]
+Preset = Annotated[
+    str | None, typer.Option(help="A configuration of the paper, such as paper-default.")
+]
+Weights = Annotated[str, typer.Option(help=f"Weight of each label: {options.WEIGHTS}.")]
+MaxDeltaStep = Annotated[
+    float, typer.Option(help="Cap of a leaf's step, for boosters; 0 for none.")
+]
+Mode = Annotated[str, typer.Option(help="grouped, or exact: label by label, the same trees.")]
+Parameter = Annotated[
+    list[str] | None,
+    typer.Option("-p", "--parameter", help="name=value for the learner; may be repeated."),
+]
+EarlyStopping = Annotated[
+    int | None,
+    typer.Option(help="Keep the rounds up to the best MAP at K, after so many without a gain."),
+]
+K = Annotated[int, typer.Option("-k", "--k", help="Labels shown per row, to stop by.")]
+Validation = Annotated[
+    tuple[Path, Path] | None, typer.Option(help="Features and labels of the rows to stop by.")
+]
+Checkpoint = Annotated[
+    Path | None, typer.Option(help="Folder that keeps finished labels, to continue from.")
+]
+Seed = Annotated[int, typer.Option(help="Same seed, same model.")]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        help="local, or spark: groups of labels are tasks; --checkpoint is then a folder that "
+        "every executor sees."
+    ),
+]
+Model = Annotated[Path, typer.Argument(help="What `oddslip train` saved.")]
+ScoresFile = Annotated[
+    Path, typer.Option("-o", "--output", help="Where scores go: .npy, .csv or .parquet.")
+]
+Kind = Annotated[str, typer.Option(help="probability (float32), margin (log-odds), or both.")]
 
 
 def train(
+    context: typer.Context,
     features: Features,
-    labels: Annotated[
-        Path, typer.Argument(help="What was true: 0/1 cells, .npy, .npz or a scipy.sparse .npz.")
-    ],
+    labels: Labels,
     *,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Where the model goes: .oddmodel.")
-    ],
-    learner: Annotated[
-        str | None,
-        typer.Option(help="lightgbm (default), xgboost, hist (scikit-learn's), logistic or mlp."),
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="A configuration of the paper, such as paper-default.")
-    ] = None,
-    weights: Annotated[str, typer.Option(help=f"Weight of each label: {WEIGHTS}.")] = "none",
-    max_delta_step: Annotated[
-        float, typer.Option(help="Cap of a leaf's step, for boosters; 0 for none.")
-    ] = 0.0,
-    mode: Annotated[
-        str, typer.Option(help="grouped, or exact: label by label, the same trees.")
-    ] = "grouped",
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option("-p", "--parameter", help="name=value for the learner; may be repeated."),
-    ] = None,
-    early_stopping: Annotated[
-        int | None,
-        typer.Option(help="Keep the rounds up to the best MAP at K, after so many without a gain."),
-    ] = None,
-    k: Annotated[int, typer.Option("-k", "--k", help="Labels shown per row, to stop by.")] = 7,
-    validation: Annotated[
-        tuple[Path, Path] | None,
-        typer.Option(help="Features and labels of the rows to stop by."),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder that keeps finished labels, to continue from.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same model.")] = DEFAULT_SEED,
-    label_names: Names = None,
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="local, or spark: groups of labels are tasks; --checkpoint is then a folder that "
-            "every executor sees."
-        ),
-    ] = "local",
-    master: Master = "local[*]",
-    threads: Threads = None,
+    output: ModelFile,
+    learner: Learner = None,
+    preset: Preset = None,
+    weights: Weights = "none",
+    max_delta_step: MaxDeltaStep = 0.0,
+    mode: Mode = "grouped",
+    parameter: Parameter = None,
+    early_stopping: EarlyStopping = None,
+    k: K = 7,
+    validation: Validation = None,
+    checkpoint: Checkpoint = None,
+    seed: Seed = oddslip.DEFAULT_SEED,
+    label_names: options.Names = None,
+    engine: EngineOption = "local",
+    master: options.Master = "local[*]",
+    threads: options.Threads = None,
 ) -> None:
     """Train one model per label, with a weight per label, and save them in one file.
 
@@ -94,8 +103,6 @@ def train(
     import warnings
 
     from oddslip.adapters.features import as_whole, read_features
-    from oddslip.learners import OneVsRest
-    from oddslip.learners.backends.base import preset_learner
     from oddslip.sources.open import open_labels
 
     check_outputs(output)
@@ -107,52 +114,62 @@ def train(
             "--early-stopping and --validation must be given together, such as "
             "--early-stopping 20 --validation X.npz labels.npz."
         )
-    model = OneVsRest(
-        ("lightgbm" if preset is None else preset_learner(preset)) if learner is None else learner,
-        weights=read_weights(weights),
-        max_delta_step=max_delta_step,
-        preset=preset,
-        mode=mode,
-        seed=seed,
-        threads=threads,
-        checkpoint=checkpoint,
-        early_stopping=early_stopping,
-        k=k,
-        parameters=dict(map(_read_parameter, parameter or [])),
-        engine=start_engine(engine, master),
-    )
+    model = _build(context)
     rows, truth = as_whole(read_features(features)), open_labels(labels)
-    validation_rows = None
+    other_rows = None
     if validation is not None:
-        validation_rows = (as_whole(read_features(validation[0])), open_labels(validation[1]))
+        other_rows = (as_whole(read_features(validation[0])), open_labels(validation[1]))
     with without_banners():
-        model.fit(rows, truth, validation=validation_rows, label_names=read_names(label_names))
+        model.fit(rows, truth, validation=other_rows, label_names=read_names(label_names))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # a note below, in the words of a command
+        warnings.simplefilter("ignore", FutureWarning)  # the summary has a note for it
         model.save(output)
+    console().print(_summarize(model, output))
+
+
+def _build(context: typer.Context) -> OneVsRest:
+    """The learner that the options describe, not yet trained."""
+    from oddslip.learners import OneVsRest
+    from oddslip.learners.backends.base import preset_learner
+
+    values = context.params
+    learner, preset = values["learner"], values["preset"]
+    if learner is None:
+        learner = "lightgbm" if preset is None else preset_learner(preset)
+    return OneVsRest(
+        learner,
+        weights=read_weights(values["weights"]),
+        parameters=dict(map(_read_parameter, values["parameter"] or [])),
+        engine=start_engine(values["engine"], values["master"]),
+        **pick(context, "max_delta_step", "preset", "mode", "seed", "threads"),
+        **pick(context, "checkpoint", "early_stopping", "k"),
+    )
+
+
+def _summarize(model: OneVsRest, output: Path) -> str:
     summary = f"{model.n_labels:,} labels trained on {model.n_rows_:,} rows; saved as {output}."
-    if (seen := model.validation_map_) is not None and seen.size:
-        summary += f" Kept {int(seen.argmax()) + 1} rounds: MAP@{k} {seen.max():.4f} on other rows."
+    values = model.validation_map_
+    if values is not None and values.size:
+        summary += (
+            f" Kept {int(values.argmax()) + 1} rounds: MAP@{model.k} {values.max():.4f} on other "
+            "rows."
+        )
     if model.constant_.any():
         summary += (
             f" {int(model.constant_.sum()):,} of them are constant and predict their prevalence."
         )
     if output.suffix == ".oddslip":
         summary += " Note: end its name in .oddmodel; .oddslip is for repairs."
-    console().print(summary)
+    return summary
 
 
 def score(
-    model: Annotated[Path, typer.Argument(help="What `oddslip train` saved.")],
+    model: Model,
     features: Features,
     *,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Where scores go: .npy, .csv or .parquet.")
-    ],
-    kind: Annotated[
-        str, typer.Option(help="probability (float32), margin (log-odds), or both.")
-    ] = "probability",
-    threads: Threads = None,
+    output: ScoresFile,
+    kind: Kind = "probability",
+    threads: options.Threads = None,
 ) -> None:
     """Score rows into a file, block by block. A killed run continues when started again.
 
@@ -172,58 +189,58 @@ def score(
         margins = {"margins": margin_path(output)}
         check_apart(margins, {"model": model, "features": features})
     with without_banners():
-        trained = OneVsRest.load(model)
+        learner = OneVsRest.load(model)
     rows = read_features(features)
     with without_banners():
-        written = score_to_file(trained, rows, output, kind=kind, threads=threads)
-    for path in written:
-        console().print(f"{rows.shape[0]:,} rows x {trained.n_labels:,} labels in {path}.")
+        paths = score_to_file(learner, rows, output, kind=kind, threads=threads)
+    for path in paths:
+        console().print(f"{rows.shape[0]:,} rows x {learner.n_labels:,} labels in {path}.")
 
 
 @contextmanager
 def without_banners() -> Iterator[None]:
-    """Keep what LightGBM writes to stderr past Python from the reader: its error says the same.
+    """Hide what LightGBM writes to the stderr of the process; its error says the same.
 
-    Other lines that the process itself writes there are passed on at the end. Our own progress
-    and warnings go to the same place as ever.
+    Other lines that the process writes there are passed on at the end. Progress and warnings of
+    Python still go to stderr at once.
     """
     import os
     import sys
     import tempfile
     import warnings
 
-    shown, ours = sys.stderr, os.dup(2)
-    with tempfile.TemporaryFile() as caught, open(ours, "w", buffering=1) as direct:
-        if _writes_to_stderr(shown):
-            shown.flush()
+    stderr, descriptor = sys.stderr, os.dup(2)
+    with tempfile.TemporaryFile() as lines, open(descriptor, "w", buffering=1) as direct:
+        if _is_stderr(stderr):
+            stderr.flush()
             sys.stderr = direct
-        os.dup2(caught.fileno(), 2)
-        said = ""
+        os.dup2(lines.fileno(), 2)
+        message = ""
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", module="lightgbm|xgboost")
                 yield
         except Exception as error:
-            said = " ".join(str(error).split())
+            message = " ".join(str(error).split())
             raise
         finally:
-            os.dup2(ours, 2)
-            sys.stderr = shown
-            caught.seek(0)
-            for line in caught.read().splitlines(keepends=True):
+            os.dup2(descriptor, 2)
+            sys.stderr = stderr
+            lines.seek(0)
+            for line in lines.read().splitlines(keepends=True):
                 text = " ".join(line.decode("utf-8", "replace").split()).rstrip(".")
-                if text and not text.startswith("[LightGBM]") and text not in said:
+                if text and not text.startswith("[LightGBM]") and text not in message:
                     os.write(2, line)
 
 
-def _writes_to_stderr(stream: Any) -> bool:
+def _is_stderr(stream: TextIO) -> bool:
     try:
-        return bool(stream.fileno() == 2)
+        return stream.fileno() == 2
     except (AttributeError, OSError, ValueError):  # a stream in memory, or none
         return False
 
 
-def _read_parameter(text: str) -> tuple[str, Any]:
+def _read_parameter(text: str) -> tuple[str, object]:
     """A number, true, false or null where the value reads as one; else the text itself."""
     from oddslip.errors import InvalidInput
     from oddslip.io.json import parse_json

@@ -11,19 +11,19 @@ arrays, each with the way it merges. States can be merged or sharded without kno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from inspect import signature
 from typing import Any, ClassVar, Literal, Protocol, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.panel import Panel
+from oddslip.core.types import Array
 
 How = Literal["add", "min", "max", "append"]
 # Arrays by name, each with how it merges with the array of that name of another tally.
-State = dict[str, tuple[NDArray[Any], How]]
+State = dict[str, tuple[Array, How]]
 
 
 class Tally(Protocol):
@@ -120,7 +120,7 @@ def _parameters(tally: Any) -> tuple[str, ...]:
     return tuple(signature(tally).parameters)
 
 
-def owned(array: NDArray[Any]) -> NDArray[Any]:
+def owned(array: Array) -> Array:
     """A writable array: itself, or a copy where it came over a wire."""
     return np.require(array, requirements="W")
 
@@ -136,7 +136,7 @@ def merge_states(states: Iterable[State]) -> State:
     >>> merge_states([{"n": (np.array([1, 2]), "add")}, {"n": (np.array([3, 4]), "add")}])
     {'n': (array([4, 6]), 'add')}
     """
-    parts: dict[str, list[NDArray[Any]]] = {}
+    parts: dict[str, list[Array]] = {}
     joins: dict[str, How] = {}
     for state in states:
         for name, (array, how) in state.items():
@@ -218,27 +218,3 @@ class TallyGroup:
         parts = unnest_states(state, len(self.tallies))
         for each, part in zip(self.tallies, parts, strict=True):
             each.restore(part)
-
-
-class CollectTally:
-    """The outcome of a function for every block, in row order."""
-
-    def __init__(self, function: Callable[[Panel], Any]) -> None:
-        self.function = function
-        self._outcomes: list[tuple[int, Any]] = []
-
-    def empty_like(self) -> Self:
-        """No outcomes, with the same function."""
-        return type(self)(self.function)
-
-    def add(self, panel: Panel) -> None:
-        """Apply the function to one block."""
-        self._outcomes.append((panel.first_row, self.function(panel)))
-
-    def merge(self, other: Self) -> None:
-        """Add the outcomes of another."""
-        self._outcomes += other._outcomes
-
-    def result(self) -> list[tuple[int, Any]]:
-        """(first row, outcome) of every block."""
-        return sorted(self._outcomes, key=lambda outcome: outcome[0])

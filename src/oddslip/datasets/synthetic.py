@@ -10,16 +10,34 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from oddslip import DEFAULT_SEED
+from oddslip.core.types import Bools, Floats
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput
 
 _N_FACTORS = 8
 _SATURATED_MARGIN = 20.0  # above 17.33, where a float64 sigmoid cast to float32 is exactly 1.0
-BOUNDS = {"n_rows": 1, "n_labels": 1, "n_features": 1, "seed": 0}
+
+
+class _Draw:
+    """The shape of a draw."""
+
+    __slots__ = ()
+    labels: Bools
+    label_names: tuple[str, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.label_names)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SyntheticPair:
+class SyntheticPair(_Draw):
     """Two arms over the same (n_rows, n_labels) cells, with the truth behind them.
 
     Attributes
@@ -45,29 +63,19 @@ class SyntheticPair:
         Seed of the draw.
     """
 
-    marginals: NDArray[np.float64]
-    labels: NDArray[np.bool_]
+    marginals: Floats
+    labels: Bools
     unweighted: NDArray[np.floating]
     weighted: NDArray[np.floating]
-    unweighted_margin: NDArray[np.float64]
-    weighted_margin: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    shift: NDArray[np.float64]
-    prior: NDArray[np.float64]
+    unweighted_margin: Floats
+    weighted_margin: Floats
+    weights: Floats
+    shift: Floats
+    prior: Floats
     dead: NDArray[np.intp]
-    calibration: NDArray[np.bool_]
+    calibration: Bools
     label_names: tuple[str, ...]
     seed: int
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of either arm."""
-        return len(self.labels)
-
-    @property
-    def n_labels(self) -> int:
-        """Labels of either arm."""
-        return len(self.label_names)
 
     def __repr__(self) -> str:
         shape = f"n_rows={self.n_rows}, n_labels={self.n_labels}"
@@ -135,51 +143,35 @@ def synthetic_pair(
     >>> pair.weighted.shape
     (1000, 5)
     """
-    minima = {"n_rows": 2, "n_labels": 1, "n_dead": 0, "seed": 0}
-    for (name, least), value in zip(minima.items(), (n_rows, n_labels, n_dead, seed), strict=True):
-        _require(isinstance(value, int | np.integer), name, "an integer", value)
-        _require(value >= least, name, f"at least {least}", value)
+    _check_count("n_rows", n_rows, 2)
+    _check_count("n_labels", n_labels, 1)
+    _check_count("n_dead", n_dead, 0)
+    _check_count("seed", seed, 0)
     _require(n_dead <= n_labels, "n_dead", f"at most n_labels={n_labels}", n_dead)
     _require(0 <= signal <= 100, "signal", "between 0 and 100", signal)
     _require(0 <= noise < np.inf, "noise", "finite and at least 0", noise)
     _require(0 <= saturate < 1, "saturate", "at least 0 and below 1", saturate)
     _require(cap is None or 0 < cap < np.inf, "cap", "positive and finite, or None for no cap", cap)
     _require(dtype in (np.float32, np.float64), "dtype", "numpy.float32 or numpy.float64", dtype)
-    ends = _floats("prevalence", prevalence)
-    ordered = ends.shape == (2,) and bool(0 < ends[0] <= ends[1] < 1)
-    _require(ordered, "prevalence", "two numbers with 0 < low <= high < 1", prevalence)
-    shares = _floats("realized", realized)
-    inside = shares.shape in ((), (n_labels,)) and bool(((shares >= 0) & (shares <= 1)).all())
-    _require(inside, "realized", f"1 or n_labels={n_labels} numbers between 0 and 1", realized)
-
+    ends, shares = _read_prevalence(prevalence), _read_shares(realized, n_labels)
     # One stream per draw, so that changing one option changes no other draw.
     streams = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(7)]
-    for_rows, for_labels, for_order, for_training, for_truth, for_calibration, for_noise = streams
-
-    loadings = for_labels.standard_normal((_N_FACTORS, n_labels))
-    loadings *= signal / np.linalg.norm(loadings, axis=0)
-    margin: NDArray[np.float64] = for_rows.standard_normal((n_rows, _N_FACTORS)) @ loadings
-    targets = for_order.permutation(np.geomspace(ends[0], ends[1], n_labels))
-    for label, target in enumerate(targets):
-        margin[:, label] += _solve_intercept(margin[:, label].copy(), target)
-    marginals: NDArray[np.float64] = expit(margin)
-
+    for_training, for_truth, for_calibration, for_noise = streams[3:]
+    margin = _draw_margins((n_rows, n_labels), signal, ends, streams[:3])
+    marginals: Floats = expit(margin)
     calibration = for_calibration.permutation(n_rows) < max(1, n_rows * 3 // 10)
     labels = for_truth.random(marginals.shape) < marginals
     dead = np.arange(n_labels - n_dead, n_labels)
     labels[np.ix_(calibration, dead)] = False
-
     positives = (for_training.random(marginals.shape) < marginals).sum(axis=0)
     weight = resolve_weights(weights, positives, n_rows)
-    shift = shares * np.log(weight)
-    if cap is not None:
-        np.clip(shift, -cap, cap, out=shift)
+    limit = np.inf if cap is None else cap
+    shift = np.clip(shares * np.log(weight), -limit, limit)
     weighted_margin = margin + shift
     if noise > 0:
         weighted_margin += noise * for_noise.standard_normal(margin.shape)
     if n_saturated := round(saturate * margin.size):
         _raise_highest(weighted_margin, n_saturated)
-
     return SyntheticPair(
         marginals=marginals,
         labels=labels,
@@ -197,19 +189,53 @@ def synthetic_pair(
     )
 
 
+def _check_count(name: str, value: int, minimum: int) -> None:
+    _require(isinstance(value, int | np.integer), name, "an integer", value)
+    _require(value >= minimum, name, f"at least {minimum}", value)
+
+
+def _read_prevalence(prevalence: ArrayLike) -> Floats:
+    ends = _floats("prevalence", prevalence)
+    ordered = ends.shape == (2,) and bool(0 < ends[0] <= ends[1] < 1)
+    _require(ordered, "prevalence", "two numbers with 0 < low <= high < 1", prevalence)
+    return ends
+
+
+def _read_shares(realized: ArrayLike, n_labels: int) -> Floats:
+    shares = _floats("realized", realized)
+    inside = shares.shape in ((), (n_labels,)) and bool(((shares >= 0) & (shares <= 1)).all())
+    _require(inside, "realized", f"1 or n_labels={n_labels} numbers between 0 and 1", realized)
+    return shares
+
+
+def _draw_margins(
+    shape: tuple[int, int], signal: float, ends: Floats, streams: list[np.random.Generator]
+) -> Floats:
+    """Log-odds of the cells, with streams for rows, labels and the order of labels."""
+    n_rows, n_labels = shape
+    for_rows, for_labels, for_order = streams
+    loadings = for_labels.standard_normal((_N_FACTORS, n_labels))
+    loadings *= signal / np.linalg.norm(loadings, axis=0)
+    margin: Floats = for_rows.standard_normal((n_rows, _N_FACTORS)) @ loadings
+    targets = for_order.permutation(np.geomspace(ends[0], ends[1], n_labels))
+    for label, target in enumerate(targets):
+        margin[:, label] += _solve_intercept(margin[:, label].copy(), target)
+    return margin
+
+
 def _item_names(n_labels: int) -> tuple[str, ...]:
     digits = max(3, len(str(n_labels - 1)))
     return tuple(f"item-{label:0{digits}}" for label in range(n_labels))
 
 
-def _solve_intercept(spread: NDArray[np.float64], target: float) -> float:
+def _solve_intercept(spread: Floats, target: float) -> float:
     """The intercept at which the mean of sigmoid(intercept + spread) is the target."""
     # At either end every sigmoid is on one side of the target, so the root is inside.
     low, high = logit(target) - spread.max() - 1, logit(target) - spread.min() + 1
     return float(brentq(lambda x: expit(spread + x).mean() - target, low, high, xtol=1e-12))
 
 
-def _raise_highest(margin: NDArray[np.float64], n_cells: int) -> None:
+def _raise_highest(margin: Floats, n_cells: int) -> None:
     """Raise the highest n_cells >= 1 cells in place, above all others and saturation, in order."""
     cells = margin.reshape(-1)
     threshold = np.partition(cells, cells.size - n_cells)[cells.size - n_cells]
@@ -221,7 +247,7 @@ def _raise_highest(margin: NDArray[np.float64], n_cells: int) -> None:
     cells[chosen] = max(_SATURATED_MARGIN, cells.max()) + rank / n_cells
 
 
-def _floats(name: str, value: ArrayLike) -> NDArray[np.float64]:
+def _floats(name: str, value: ArrayLike) -> Floats:
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -234,7 +260,7 @@ def _require(holds: bool, name: str, requirement: str, value: object) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SyntheticRows:
+class SyntheticRows(_Draw):
     """Rows to train, calibrate and evaluate on, with the truth behind them.
 
     Attributes
@@ -254,21 +280,11 @@ class SyntheticRows:
     """
 
     X: NDArray[np.float32]
-    labels: NDArray[np.bool_]
-    marginals: NDArray[np.float64]
-    prevalence: NDArray[np.float64]
+    labels: Bools
+    marginals: Floats
+    prevalence: Floats
     label_names: tuple[str, ...]
     seed: int
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of features and of labels."""
-        return len(self.labels)
-
-    @property
-    def n_labels(self) -> int:
-        """Labels of each row."""
-        return len(self.label_names)
 
     def __repr__(self) -> str:
         shape = f"n_rows={self.n_rows}, n_labels={self.n_labels}, n_features={self.X.shape[1]}"
@@ -313,12 +329,12 @@ def synthetic_rows(
     >>> rows.X.shape, rows.labels.shape
     ((1000, 8), (1000, 5))
     """
-    for (name, least), value in zip(
-        BOUNDS.items(), (n_rows, n_labels, n_features, seed), strict=True
-    ):
+    sizes = {"n_rows": n_rows, "n_labels": n_labels, "n_features": n_features, "seed": seed}
+    for name, value in sizes.items():
+        minimum = 0 if name == "seed" else 1
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < least:
-            raise InvalidInput(f"{name} must be an integer of at least {least}, got {value!r}.")
+        if not whole or value < minimum:
+            raise InvalidInput(f"{name} must be an integer of at least {minimum}, got {value!r}.")
     try:
         low, high = map(float, prevalence)
         ordered = 0 < low <= high < 1
@@ -340,7 +356,7 @@ def synthetic_rows(
     intercepts = np.array([_solve_normal_intercept(target, signal) for target in targets])
 
     X = for_features.standard_normal((n_rows, n_features), dtype=np.float32)
-    marginals: NDArray[np.float64] = expit(X @ loadings + intercepts)
+    marginals: Floats = expit(X @ loadings + intercepts)
     labels = for_truth.random(marginals.shape) < marginals
     return SyntheticRows(X, labels, marginals, targets, _item_names(n_labels), seed)
 

@@ -6,47 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from oddslip import DEFAULT_SEED
-from oddslip.calibrators.policy import find_prior
+from oddslip.calibrators.policy import DeadLabelPolicy, find_prior
 from oddslip.core.arguments import check_seed
-from oddslip.core.panel import Kind, Panel, check_k
+from oddslip.core.panel import Panel, check_k
 from oddslip.core.row_ids import UnorderedNames, is_frame, is_numbering
-from oddslip.core.row_keys import need_ids
-from oddslip.core.threads import available_threads
+from oddslip.core.types import Floats, Ints, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label, named_values, resolve_weights, with_names
 from oddslip.errors import InvalidInput
-from oddslip.metrics.at_k import check_choice, label_propensities, resolve_propensities
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.at_k import Scoring, resolve_propensities
 from oddslip.shifts import step_budget
 from oddslip.shifts.twin import open_twin
-from oddslip.sources import Source, open_source
-from oddslip.sources.open import Nan, is_file_or_table
+from oddslip.sources import Source
+from oddslip.sources.open import Nan, is_file_or_table, open_rows
 from oddslip.sources.views import LabelledSource, TwinnedSource, align_columns
-
-CALIBRATION_SHARE = 0.3  # of the rows of a split (Section 3)
-
-
-def draw_calibration_rows(n_rows: int, seed: int = DEFAULT_SEED) -> NDArray[np.bool_]:
-    """Which rows calibrate: the first 30% of a seeded permutation, at least one.
-
-    Examples
-    --------
-    >>> int(draw_calibration_rows(10, seed=42).sum())
-    3
-    """
-    chosen = np.zeros(n_rows, np.bool_)
-    order = np.random.default_rng(seed).permutation(n_rows)
-    chosen[order[: max(1, int(CALIBRATION_SHARE * n_rows))]] = True
-    return chosen
-
-
-def count_labels(source: Source) -> NDArray[np.int64]:
-    """Positives of each label."""
-    return source.label_counts()
-
 
 Protocol = Literal["deployment", "cross-fitted"]
 
@@ -59,8 +31,8 @@ class Case:
     but one and rank that one. ``prior`` is the training prevalence where given, else the smoothed
     calibration prevalence.
     Panels of ``paired`` are those of the arm, and bring the twin where there is one.
-    ``budget`` is None where the training parameters are not known. ``metric`` is the one that
-    rungs are compared by; ``propensities`` are those of PSP, where given.
+    ``budget`` is None where the training parameters are not known. ``scoring`` is what rungs are
+    compared by.
     """
 
     arm: Source
@@ -68,28 +40,14 @@ class Case:
     paired: Source
     calibration: Source
     protocol: Protocol
-    k: int
-    weights: NDArray[np.float64] | None
-    prior: NDArray[np.float64]
+    scoring: Scoring
+    weights: Floats | None
+    prior: Floats
     prior_source: str
-    calibration_counts: NDArray[np.int64]
-    evaluation_counts: NDArray[np.int64]
+    calibration_counts: Ints
+    evaluation_counts: Ints
     budget: float | None
     seed: int
-    threads: int | None = None
-    metric: str = "map"
-    propensities: NDArray[np.float64] | None = None
-
-    @property
-    def scoring(self) -> dict[str, Any]:
-        """What rules choose by."""
-        return {"k": self.k, "metric": self.metric, "propensities": self.propensities}
-
-    def find_propensities(self) -> NDArray[np.float64]:
-        """Those given, else those that the evaluated labels say."""
-        if self.propensities is not None:
-            return self.propensities
-        return label_propensities(self.evaluation_counts, self.arm.n_rows)
 
     @property
     def crossed(self) -> bool:
@@ -102,6 +60,11 @@ class Case:
         return with_names(self.prior, self.arm.label_names)
 
     @property
+    def policy(self) -> DeadLabelPolicy:
+        """What is known of the labels, for maps of them."""
+        return DeadLabelPolicy(prior=self.prior if self.prior_given else None, weights=self.weights)
+
+    @property
     def prior_given(self) -> bool:
         """Whether the training prevalence was given."""
         return self.prior_source == "given"
@@ -112,89 +75,101 @@ class Case:
         return self.arm.label_names or tuple(str(label) for label in range(self.arm.n_labels))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Training:
+    """What is known of how the arm was trained: see `oddslip.diagnose`."""
+
+    weights: PerLabel = None
+    prior: PerLabel = None
+    rounds: int | None = None
+    learning_rate: float | None = None
+    max_delta_step: float | None = None
+
+    def weights_of(self, arm: Source, counts: Ints, prior: Floats | None) -> Floats | None:
+        """Weights by name are ratios of the training rows where their prevalence was given."""
+        if self.weights is None:
+            return None
+        rows = (counts, arm.totals()) if prior is None else (prior, 1)
+        return resolve_weights(self.weights, *rows, label_names=arm.label_names)
+
+    def budget(self) -> float | None:
+        """The step budget, None where nothing is known of it."""
+        parts = self.rounds is not None, self.learning_rate is not None
+        if self.rounds is None or self.learning_rate is None:
+            if any(parts) or self.max_delta_step is not None:
+                raise InvalidInput(
+                    "the step budget needs both rounds and learning_rate, "
+                    f"got rounds={self.rounds}, learning_rate={self.learning_rate}."
+                )
+            return None
+        return step_budget(self.rounds, self.learning_rate, self.max_delta_step)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OtherScores:
+    """The twin's scores and the calibration rows, as `oddslip.diagnose` takes them."""
+
+    unweighted: ScoresLike = None
+    calibration: Any = None
+    exclude: LabelsLike = None
+    nan: Nan = "refuse"
+
+
 def open_case(
-    scores: Any,
-    labels: Any,
-    *,
-    k: int,
-    metric: str = "map",
-    propensities: Any = None,
-    weights: Any = None,
-    unweighted: Any = None,
-    calibration: Any = None,
-    prior: Any = None,
-    kind: Kind | None = None,
-    rounds: int | None = None,
-    learning_rate: float | None = None,
-    max_delta_step: float | None = None,
-    seed: int = DEFAULT_SEED,
-    keyed: bool = False,
-    label_names: Sequence[str] | None = None,
-    exclude: Any = None,
-    nan: Nan = "refuse",
-    threads: int | None = None,
+    whole: Source, scoring: Scoring, training: Training, others: OtherScores, *, seed: int
 ) -> Case:
-    """Open all inputs of `diagnose`. Nothing but labels is read yet."""
-    available_threads(threads)  # refused before anything is read
-    check_choice("metric", metric, NAMES)
-    whole = open_source(
-        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
-    )
-    if not whole.has_labels:
-        raise InvalidInput("labels are needed to diagnose, got scores alone. Pass labels as well.")
-    for what, numbers in (("weights", weights), ("prior", prior)):
+    """Everything that `diagnose` needs of rows with labels. Nothing but labels is read yet.
+
+    Propensities may still be in the form that users give them.
+    """
+    names, calibration, prior = whole.label_names, others.calibration, training.prior
+    for what, numbers in (("weights", training.weights), ("prior", prior)):
         _check_orientation("scores", whole, tuple(named_values(what, numbers) or ()), what)
-    k = check_k(k, whole.n_labels)
-    seed = check_seed(seed)
-    if keyed or not whole.ordered:
-        need_ids(whole.has_ids, "diagnosing rows")
-    other = None
-    if unweighted is not None and whole.ordered:
-        other = open_twin(unweighted, None, whole, exclude=exclude, nan=nan)
+    k, seed = check_k(scoring.k, whole.n_labels), check_seed(seed)
     if calibration is None and whole.n_rows < 2:
         raise InvalidInput(
             "at least 2 rows are needed to calibrate on some and evaluate others, got 1. "
             "Pass calibration=(scores, labels)."
         )
-    arm, twin, paired = _pair(whole, other, unweighted)
-    held_out = arm if calibration is None else _open_calibration(calibration, whole, nan)
-    evaluation_counts = count_labels(arm)
+    arm, twin, paired = _pair(whole, others)
+    held_out = arm if calibration is None else _open_calibration(calibration, whole, others.nan)
+    evaluation_counts = arm.label_counts()
     if not evaluation_counts.any():
         raise InvalidInput(
             f"at least one evaluated row must have a true label, got none in {arm.n_rows:,} rows."
         )
-    calibration_counts = count_labels(held_out)
-    prior = by_label("prior", prior, whole.label_names)
-    prevalence, prior_source = find_prior(prior, calibration_counts, held_out.totals(threads))
-    trained = _as_weights(weights, arm, evaluation_counts, None if prior is None else prevalence)
+    calibration_counts = held_out.label_counts()
+    prior = by_label("prior", prior, names)
+    prevalence, prior_source = find_prior(prior, calibration_counts, held_out.totals())
+    weights = training.weights_of(arm, evaluation_counts, None if prior is None else prevalence)
+    propensities = resolve_propensities(scoring.propensities, weights, whole.n_labels, names)
     return Case(
         arm=arm,
         twin=twin,
         paired=paired,
         calibration=held_out,
         protocol="cross-fitted" if calibration is None else "deployment",
-        k=k,
-        weights=trained,
+        scoring=Scoring(k, scoring.metric, propensities),
+        weights=weights,
         prior=prevalence,
         prior_source=prior_source,
         calibration_counts=calibration_counts,
         evaluation_counts=evaluation_counts,
-        budget=_as_budget(rounds, learning_rate, max_delta_step),
+        budget=training.budget(),
         seed=seed,
-        threads=threads,
-        metric=metric,
-        propensities=resolve_propensities(propensities, trained, whole.n_labels, whole.label_names),
     )
 
 
-def _pair(
-    whole: Source, other: Source | None, unweighted: Any
-) -> tuple[Source, Source | None, Source]:
+def _pair(whole: Source, others: OtherScores) -> tuple[Source, Source | None, Source]:
     """The arm, its twin, and the arm with panels that bring the twin."""
+    unweighted = others.unweighted
     if whole.ordered:
-        arm = LabelledSource(whole, whole.positives())
+        arm: Source = LabelledSource(whole, whole.positives())
         arm.row_keys()  # ids are hashed once, before threads need them
-        return arm, other, arm if other is None else TwinnedSource(arm, other)
+        if unweighted is None:
+            return arm, None, arm
+        twin = open_twin(unweighted, None, whole, exclude=others.exclude, nan=others.nan)
+        return arm, twin, TwinnedSource(arm, twin)
     if unweighted is None:
         return whole, None, whole
     if whole.partial:
@@ -209,18 +184,22 @@ def _pair(
 
 
 def _open_calibration(calibration: Any, whole: Source, nan: Nan) -> Source:
+    threads = whole.threads
     if isinstance(calibration, Panel | Source):
-        source = open_source(calibration)
+        source = open_rows(calibration, threads=threads)
     elif isinstance(calibration, tuple | list) and len(calibration) in (2, 3):
         if isinstance(calibration[0], Panel | Source):
             raise InvalidInput("calibration must be (scores, labels) or a panel, got a mixture.")
-        exclude = calibration[2] if len(calibration) == 3 else None
-        source = open_source(
-            *calibration[:2], kind=whole.kind, label_names=_given_names(calibration[0], whole),
-            exclude=exclude, nan=nan,
-        )  # fmt: skip
+        source = open_rows(
+            *calibration[:2],
+            kind=whole.kind,
+            label_names=_given_names(calibration[0], whole),
+            exclude=calibration[2] if len(calibration) == 3 else None,
+            nan=nan,
+            threads=threads,
+        )
     elif is_file_or_table(calibration):
-        source = open_source(calibration, kind=whole.kind, nan=nan)
+        source = open_rows(calibration, kind=whole.kind, nan=nan, threads=threads)
     else:
         raise InvalidInput(
             "calibration must be (scores, labels), a panel, or a table that holds both, "
@@ -253,37 +232,9 @@ def _check_orientation(what: str, source: Source, labels: Sequence[str], by: str
         )
 
 
-def _given_names(scores: Any, whole: Source) -> tuple[str, ...] | None:
+def _given_names(scores: ScoresLike, whole: Source) -> tuple[str, ...] | None:
     """Names for calibration scores that have none and go by position: labels may use them."""
     names = whole.label_names
     bare = not (is_file_or_table(scores) or is_frame(scores))
     unseen = isinstance(names, UnorderedNames)
     return names if bare and names and not unseen and not is_numbering(names) else None
-
-
-def _as_weights(
-    weights: Any,
-    whole: Source,
-    counts: NDArray[np.int64],
-    prior: NDArray[np.float64] | None,
-) -> NDArray[np.float64] | None:
-    """Weights by name are ratios of the training rows where their prevalence was given."""
-    if weights is None:
-        return None
-    if prior is not None:
-        return resolve_weights(weights, prior, 1, label_names=whole.label_names)
-    return resolve_weights(weights, counts, whole.totals(), label_names=whole.label_names)
-
-
-def _as_budget(
-    rounds: int | None, learning_rate: float | None, max_delta_step: float | None
-) -> float | None:
-    given = rounds is not None, learning_rate is not None
-    if rounds is None or learning_rate is None:
-        if any(given) or max_delta_step is not None:
-            raise InvalidInput(
-                "the step budget needs both rounds and learning_rate, "
-                f"got rounds={rounds}, learning_rate={learning_rate}."
-            )
-        return None
-    return step_budget(rounds, learning_rate, max_delta_step)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
+from oddslip.core.passes import Passes, collect, run_passes
 from oddslip.core.tally import TallyGroup
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.decomposition import decompose
@@ -26,9 +26,8 @@ from oddslip.diagnosis.signal import (
     signal_of,
 )
 from oddslip.metrics.reliability import reliability_of
-from oddslip.shifts import realized_shift, saturation
-from oddslip.sources import Source
-from oddslip.sources.passes import read_together
+from oddslip.shifts.realized import match_prior
+from oddslip.shifts.saturation import count_saturated
 from oddslip.tallies.row_sample import HashSample, RowSample
 
 SAMPLED_CELLS = 2**23  # of model and twin each: thousands of rows give a good median
@@ -42,22 +41,17 @@ def measure(case: Case, n_replicates: int) -> Measurements:
     """
     hashes = None if case.crossed else hash_both(case.calibration, case.arm, case.seed)
     fit, calibration_hashes = _read_calibration(case, hashes)
-    fitted, realized, saturated = read_together(
+    fitted, realized, saturated = run_passes(
         case.arm,
-        [
-            fit,
-            lambda rows: realized_shift(rows, case.named_prior, threads=case.threads),
-            lambda rows: saturation(rows, k=case.k, distinct=False, threads=case.threads),
-        ],
-        threads=case.threads,
+        [fit, match_prior(case.arm, case.prior), count_saturated(case.arm, case.scoring.k)],
         what="reading the evaluated rows",
     )
     counts = fitted.counts
     tallies: dict[str, Any] = {
         "ladder": LadderTally(
             fitted.rungs,
-            case.k,
-            case.find_propensities(),
+            case.scoring.k,
+            case.scoring.propensities_for(case.evaluation_counts, case.arm.n_rows),
             case.twin is not None,
             n_replicates,
             case.seed,
@@ -70,9 +64,7 @@ def measure(case: Case, n_replicates: int) -> Measurements:
         tallies["sample"] = RowSample(n_rows, share, case.seed)
     if hashes is not None:
         tallies["hashes"] = hashes.empty_like()
-    group = case.paired.run(
-        TallyGroup(list(tallies.values())), threads=case.threads, what="ranking by every rung"
-    )
+    group = case.paired.run(TallyGroup(list(tallies.values())), what="ranking by every rung")
     tallies = dict(zip(tallies, group.tallies, strict=True))
     samples = tallies["sample"].result() if case.twin is not None else None
     shared = SharedRows(0, False)
@@ -90,22 +82,18 @@ def measure(case: Case, n_replicates: int) -> Measurements:
     )
 
 
-def _read_calibration(case: Case, hashes: HashSample | None) -> tuple[Any, HashSample | None]:
-    """What fits the rungs, given the evaluated rows, and hashes of the calibration rows."""
-    if case.crossed:
-        return partial(fit_crossed, case), None
-
-    def hash_rows(rows: Source) -> HashSample:
-        assert hashes is not None
-        return rows.run(hashes.empty_like(), threads=case.threads, what="comparing rows")
-
-    (maps, chosen), *others = read_together(
+def _read_calibration(
+    case: Case, hashes: HashSample | None
+) -> tuple[Passes[FittedRungs], HashSample | None]:
+    """What fits the rungs with the evaluated rows, and hashes of the calibration rows."""
+    if hashes is None:
+        return fit_crossed(case), None
+    (maps, chosen), calibration_hashes = run_passes(
         case.calibration,
-        [partial(fit_maps, case), *([] if hashes is None else [hash_rows])],
-        threads=case.threads,
+        [fit_maps(case), collect(hashes.empty_like())],
         what="reading the calibration rows",
     )
-    return partial(fit_held_out, case, maps, chosen), others[0] if others else None
+    return fit_held_out(case, maps, chosen), calibration_hashes
 
 
 def _measure_ladder(case: Case, fitted: FittedRungs, tally: LadderTally) -> dict[str, Any]:
@@ -113,9 +101,9 @@ def _measure_ladder(case: Case, fitted: FittedRungs, tally: LadderTally) -> dict
     ladder = ladder_of_sums(
         tally.sums,
         tally.places,
-        k=case.k,
+        k=case.scoring.k,
         n_rows=case.arm.n_rows,
-        metric=case.metric,
+        metric=case.scoring.metric,
         seed=case.seed,
     )
     overlap = None
@@ -124,11 +112,11 @@ def _measure_ladder(case: Case, fitted: FittedRungs, tally: LadderTally) -> dict
     return {
         "ladder": ladder,
         "decomposition": decompose(ladder),
-        "ties": Ties.of_sums(tally.n_tied, tally.bounds, case.metric, tally.n_evaluated),
+        "ties": Ties.of_sums(tally.n_tied, tally.bounds, case.scoring.metric, tally.n_evaluated),
         "takeover": _takeover(fitted.rungs, tally),
         "overlap": overlap,
         "shown": {
-            name: reliability_of(slots, case.k)
+            name: reliability_of(slots, case.scoring.k)
             for name, slots in zip(("raw", "chosen"), tally.shown, strict=True)
             if name == "raw" or name in tally.places
         },
@@ -146,7 +134,7 @@ def _describe(case: Case) -> dict[str, Any]:
     return {
         "missing": tuple(_list_missing(case)),
         "protocol": case.protocol,
-        "k": case.k,
+        "k": case.scoring.k,
         "kind": case.arm.kind,
         "dtype": str(case.arm.dtype),
         "n_rows": case.arm.n_rows,

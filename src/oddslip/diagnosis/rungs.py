@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators import Ceiling, build_calibrator
 from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
@@ -15,6 +14,8 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import build_maps, find_prior
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
+from oddslip.core.passes import Passes
+from oddslip.core.types import Bools, Floats
 from oddslip.diagnosis.case import Case
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
 from oddslip.selection.candidates import Candidate
@@ -23,7 +24,7 @@ from oddslip.selection.folds import FoldAssignment, HashFolds, assign_folds
 from oddslip.selection.rules import choose_by_fold, read_rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
-from oddslip.tallies.cell_counts import CellCounts, IntervalCounts, PositiveKeys
+from oddslip.tallies.cell_counts import CellCounts, count_cells
 
 N_FOLDS = 5  # those of `Repair`
 
@@ -51,11 +52,11 @@ class Rungs(NamedTuple):
     folds: FoldAssignment | None
     popular: dict[str, Any]
     what_if: LabelMaps | None
-    dead: NDArray[np.bool_]
+    dead: Bools
 
     @classmethod
     def of_case(
-        cls, case: Case, maps: MapsByRung, folds: FoldAssignment | None, dead: NDArray[np.bool_]
+        cls, case: Case, maps: MapsByRung, folds: FoldAssignment | None, dead: Bools
     ) -> Rungs:
         """The rungs of a case; maps that are one object have one place."""
         distinct = {id(each): each for by_fold in maps.values() for each in by_fold}
@@ -77,14 +78,15 @@ class FittedRungs(NamedTuple):
     rungs: Rungs
     counts: CellCounts
     chosen: Chosen | None
-    unseen: NDArray[np.bool_]
+    unseen: Bools
 
 
 # ------------------------------------------------------------------------------------- cross-fitted
 
 
-def fit_crossed(case: Case, arm: Source) -> FittedRungs:
+def fit_crossed(case: Case) -> Passes[FittedRungs]:
     """Maps fitted on all folds but one rank that fold; so does what a rule chooses without it."""
+    arm = case.arm
     rule = read_rule("auto")
     candidates = affordable(rule.candidates_for(case.weights), arm)
     named = [
@@ -94,15 +96,13 @@ def fit_crossed(case: Case, arm: Source) -> FittedRungs:
     ]
     by_name = {each.form: each for each in affordable(named, arm)}
     folds = _assign_folds(case, arm, rule.repeats_for(arm.n_rows))
-    trials = try_candidates(
+    trials = yield from try_candidates(
         arm,
         tuple(dict.fromkeys((*candidates, *by_name.values()))),
-        **case.scoring,
+        case.scoring,
+        case.policy,
         folds=folds,
         seed=case.seed,
-        prior=case.prior if case.prior_given else None,
-        weights=case.weights,
-        threads=case.threads,
     )
     tried = trials.of(candidates)
     choice = rule.choose(tried)
@@ -149,13 +149,10 @@ def _n_folds(source: Source) -> int:
 
 
 def fit_held_out(
-    case: Case, maps: dict[str, LabelMaps], chosen: Chosen | None, arm: Source
-) -> FittedRungs:
+    case: Case, maps: dict[str, LabelMaps], chosen: Chosen | None
+) -> Passes[FittedRungs]:
     """Maps fitted on the calibration rows rank all evaluated rows."""
-    threads = case.threads
-    distinct = arm.run(PositiveKeys(arm.n_labels, arm.dtype), threads=threads, what="positives")
-    cells = IntervalCounts(distinct.result(), arm.kind)
-    counts = arm.run(cells, threads=threads, what="cells").result()
+    counts = yield from count_cells(case.arm)
     dead = case.calibration_counts == 0
     whole = {name: [each] for name, each in maps.items()} | {
         "ceiling": [make_ceiling(case, counts)]
@@ -164,43 +161,41 @@ def fit_held_out(
     return FittedRungs(rungs, counts, chosen, dead & (case.evaluation_counts > 0))
 
 
-def fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | None]:
+def fit_maps(case: Case) -> Passes[tuple[dict[str, LabelMaps], Chosen | None]]:
     """Maps of the inversion and of every rung fitted on all calibration rows, and the choice.
 
     The rule's trials count and summarise the calibration rows, and rungs are made of that.
     """
-    maps: dict[str, LabelMaps] = {}
+    rows, maps = case.calibration, dict[str, LabelMaps]()
     if case.weights is not None:
         maps["inversion"] = shift_maps(-np.log(case.weights), case.arm.kind)
     if not case.calibration_counts.any():
         return maps, None
     names = [entry.name for entry in CATALOGUE.values() if entry.rung and entry.fitted]
-    prior = case.prior if case.prior_given else None
     chosen, fitted = None, {}
     if _n_folds(rows) == N_FOLDS:
         rule = read_rule("auto")
         candidates = affordable(rule.candidates_for(case.weights), rows)
         also = affordable([Candidate(name) for name in names], rows)
-        trials = try_candidates(
+        trials = yield from try_candidates(
             rows,
             candidates,
-            **case.scoring,
+            case.scoring,
+            case.policy,
             folds=_assign_folds(case, rows, rule.repeats_for(rows.n_rows)),
             seed=case.seed,
-            prior=prior,
-            weights=case.weights,
             also=also,
-            threads=case.threads,
         )
         choice = rule.choose(trials)
         best = candidates[choice.place]
-        fits = trials.fits.fit_together([*also, best])
+        fits = yield from trials.fits.fit_together([*also, best])
         fitted = {each.form: fit for each, fit in zip(also, fits, strict=False)}
         maps["chosen"], chosen = fits[-1][0], Chosen(best.name, choice.why)
     for name in names:
         if name not in fitted:  # too few rows for folds, or too many labels for summaries
-            calibrator = build_calibrator(name, prior=prior, weights=case.weights, kind=rows.kind)
-            fitted[name] = calibrator._map_labels(rows, case.threads)
+            known = {"prior": case.policy.prior, "weights": case.weights}
+            calibrator = build_calibrator(name, **known, kind=rows.kind)
+            fitted[name] = yield from calibrator._map_labels(rows)
         maps[name], record = fitted[name]
         if name == "isotonic":
             maps |= dict(other_policies(maps[name], record.dead))
@@ -217,7 +212,7 @@ def make_ceiling(case: Case, counts: CellCounts) -> LabelMaps:
     return build_maps(kind, "probability", record, knots=counts.isotonic_knots())
 
 
-def other_policies(maps: LabelMaps, dead: NDArray[np.bool_]) -> Iterator[tuple[str, LabelMaps]]:
+def other_policies(maps: LabelMaps, dead: Bools) -> Iterator[tuple[str, LabelMaps]]:
     """The same isotonic maps under the other policies: they differ in the dead labels alone."""
     for policy, code in (("identity", IDENTITY), ("exclude", EXCLUDED)):
         other = maps
@@ -228,20 +223,18 @@ def other_policies(maps: LabelMaps, dead: NDArray[np.bool_]) -> Iterator[tuple[s
         yield f"isotonic, {policy}", other
 
 
-def shift_maps(shift_nat: NDArray[np.float64], kind: Kind) -> LabelMaps:
+def shift_maps(shift_nat: Floats, kind: Kind) -> LabelMaps:
     """Maps that are known without a fit, and so without a pass over the rows."""
     n = shift_nat.size
     return _plain_maps(kind, "log_odds", AFFINE, np.ones(n), shift_nat)
 
 
-def constant_maps(prior: NDArray[np.float64], kind: Kind) -> LabelMaps:
+def constant_maps(prior: Floats, kind: Kind) -> LabelMaps:
     """Maps that give every row the prior: what is popular among the labels it has."""
     return _plain_maps(kind, "probability", CONSTANT, prior, np.zeros(prior.size))
 
 
-def _plain_maps(
-    kind: Kind, unit: Any, code: int, a: NDArray[np.float64], b: NDArray[np.float64]
-) -> LabelMaps:
+def _plain_maps(kind: Kind, unit: Any, code: int, a: Floats, b: Floats) -> LabelMaps:
     """Maps of one code for all labels, without knots."""
     n, none = a.size, np.empty(0)
     places = np.zeros(n, np.int64)
@@ -259,11 +252,11 @@ def rank_popular(case: Case) -> dict[str, Any]:
     """
     priors = {"popularity": case.prior}
     if case.prior_given and case.calibration_counts.any():
-        totals = case.calibration.totals(case.threads)
+        totals = case.calibration.totals()
         priors["popularity, calibration"] = find_prior(None, case.calibration_counts, totals)[0]
     if case.arm.partial:
         return {name: constant_maps(prior, case.arm.kind) for name, prior in priors.items()}
     return {
-        name: np.argsort(-prior, kind="stable")[: case.k].astype(np.int32)
+        name: np.argsort(-prior, kind="stable")[: case.scoring.k].astype(np.int32)
         for name, prior in priors.items()
     }

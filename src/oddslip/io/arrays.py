@@ -16,7 +16,6 @@ from tokenize import TokenError
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.errors import OddslipError, UnreadableFile
 from oddslip.io.container import MAX_INFLATION
@@ -46,7 +45,7 @@ class Header(NamedTuple):
 
     shape: tuple[int, ...]
     fortran: bool
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     start: int  # of the cells, in bytes
 
     @property
@@ -95,14 +94,14 @@ def read_npy(path: Path) -> FileArray:
     return array
 
 
-def map_npy(path: Path) -> NDArray[Any]:
+def map_npy(path: Path) -> np.ndarray:
     """Memory-map the array of an .npy file that nobody overwrites."""
     array = read_npy(path)
     order: Any = "C" if array.by_rows else "F"
     return np.memmap(path, array.stored, "r", array.start, array.shape, order)
 
 
-def read_npz(path: Path) -> FileArray | NDArray[Any]:
+def read_npz(path: Path) -> FileArray | np.ndarray:
     """Open the only array of an .npz file; a compressed one is read as a whole.
 
     Either way its bytes are compared with the CRC of the archive.
@@ -145,14 +144,14 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
     check_memory(path, sum(_unpacked(member) for member in archive.infolist()))
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Read all arrays of an .npz by name, if they fit into memory together."""
     path = input_path(path)
     with zipfile.ZipFile(path) as archive:
         return unpack_arrays(archive, path)
 
 
-def unpack_arrays(archive: zipfile.ZipFile, path: Path) -> dict[str, NDArray[Any]]:
+def unpack_arrays(archive: zipfile.ZipFile, path: Path) -> dict[str, np.ndarray]:
     """Read all arrays of an open archive by name."""
     check_archive(archive, path)
     return {
@@ -161,7 +160,7 @@ def unpack_arrays(archive: zipfile.ZipFile, path: Path) -> dict[str, NDArray[Any
     }
 
 
-def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> NDArray[Any]:
+def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> np.ndarray:
     """Read an array of an archive; zipfile compares its CRC."""
     check_memory(path, _unpacked(member))
     with archive.open(member) as stream:

@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.errors import OddslipError, UnreadableFile, first_line
 from oddslip.io.files import atomic_write, unreadable
@@ -72,13 +71,13 @@ class Container(NamedTuple):
     """
 
     meta: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, np.ndarray]
     blobs: dict[str, bytes]
 
 
 class _Member(NamedTuple):
     name: str
-    dtype: np.dtype[Any] | None
+    dtype: np.dtype | None
     shape: tuple[int, ...]
     offset: int
     n_bytes: int
@@ -96,8 +95,8 @@ class _Member(NamedTuple):
 def write_container(
     path: str | os.PathLike[str],
     kind: str,
-    meta: Mapping[str, Any],
-    members: Mapping[str, NDArray[Any] | bytes],
+    meta: Mapping[str, object],
+    members: Mapping[str, np.ndarray | bytes],
     *,
     compress: Collection[str] = (),
     check: Callable[[Path], object] | None = None,
@@ -130,12 +129,12 @@ def write_container(
 
 def container_pieces(
     kind: str,
-    meta: Mapping[str, Any],
-    members: Mapping[str, NDArray[Any] | bytes],
+    meta: Mapping[str, object],
+    members: Mapping[str, np.ndarray | bytes],
     *,
     compress: Collection[str] = (),
     digests: bool = True,
-) -> Iterator[Any]:
+) -> Iterator[bytes | memoryview]:
     """The bytes of a container, piece by piece; arrays are not copied.
 
     Parameters
@@ -183,7 +182,9 @@ def container_pieces(
         yield bytes(_padding(len(piece)))
 
 
-def _encode(name: str, member: Any) -> tuple[Any, str | None, list[int]]:
+def _encode(
+    name: str, member: np.ndarray | bytes
+) -> tuple[bytes | memoryview, str | None, list[int]]:
     """Bytes, type and shape of a member."""
     if not isinstance(member, np.ndarray):
         return member, None, [len(member)]
@@ -263,7 +264,7 @@ def older_kind(start: bytes) -> str | None:
     return "group" if re.match(rb"[0-9a-f]{64}\n", start) else None
 
 
-def read_start(path: Any) -> bytes:
+def read_start(path: str | os.PathLike[str]) -> bytes:
     """The first bytes of a file, for `older_kind`."""
     path = input_path(path)
     try:
@@ -280,12 +281,12 @@ def _read_slices(file: IO[bytes]) -> Callable[[int, int], memoryview]:
     def read(start: int, stop: int) -> memoryview:
         buffer = memoryview(np.empty(stop - start, np.uint8))  # type: ignore[arg-type]
         file.seek(start)
-        done = 0
-        while done < buffer.nbytes:  # the system reads at most 2 GB at once
-            n_bytes = file.readinto(buffer[done:])  # type: ignore[attr-defined]
+        size = 0
+        while size < buffer.nbytes:  # the system reads at most 2 GB at once
+            n_bytes = file.readinto(buffer[size:])  # type: ignore[attr-defined]
             if not n_bytes:
                 raise EOFError("it ends early")
-            done += n_bytes
+            size += n_bytes
         return buffer
 
     return read
@@ -294,7 +295,7 @@ def _read_slices(file: IO[bytes]) -> Callable[[int, int], memoryview]:
 class _Reader:
     """Reads one container; ``name`` is what errors call it."""
 
-    def __init__(self, name: Any, get: Callable[[int, int], memoryview], size: int) -> None:
+    def __init__(self, name: object, get: Callable[[int, int], memoryview], size: int) -> None:
         self.name, self.get, self.size = name, get, size
 
     def read(self, kind: str, verify: bool) -> Container:
@@ -330,7 +331,7 @@ class _Reader:
             )
         return int(length)
 
-    def _other_kind(self, other: Any, kind: str) -> UnreadableFile:
+    def _other_kind(self, other: object, kind: str) -> UnreadableFile:
         loader = _LOADERS.get(other, "") if isinstance(other, str) else ""
         what = f"a {other}" if loader else f"{other!r:.30}"
         return UnreadableFile(f"{self.name} holds {what}, not a {kind}.{loader}")

@@ -15,10 +15,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
 from oddslip.io.paths import check_path
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 try:
     import fcntl
@@ -227,7 +230,7 @@ def _process_lock(path: Path, key: str, *, wait: bool) -> Iterator[None]:
         del _temporary[file]
 
 
-def hold_file(file: IO[Any], path: Path) -> None:
+def hold_file(file: IO[bytes] | IO[str], path: Path) -> None:
     """Lock an open file that other users and machines may share, until it is closed.
 
     For files that are written in place: a log, or the unfinished scores of ``path``. Raises if
@@ -459,7 +462,7 @@ def hash_bytes(raw: bytes) -> str:
     return hash_pieces([raw])
 
 
-def hash_pieces(pieces: Iterable[Any]) -> str:
+def hash_pieces(pieces: Iterable[Buffer]) -> str:
     """SHA-256 of bytes or contiguous arrays, one after another.
 
     Examples
@@ -486,7 +489,7 @@ def hash_file(path: Path, advance: Callable[[int], object] = lambda _: None) -> 
     return digest.hexdigest()
 
 
-def unreadable(path: Any, error: Exception, otherwise: str) -> UnreadableFile:
+def unreadable(path: object, error: Exception, otherwise: str) -> UnreadableFile:
     """The error to raise if a file cannot be read: the reason, or that it is ``otherwise``."""
     if isinstance(error, FileNotFoundError):
         return UnreadableFile(f"{path} does not exist.")

@@ -14,10 +14,10 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from oddslip.errors import OddslipError, UnreadableFile
 from oddslip.io.files import unreadable
@@ -162,7 +162,7 @@ class FileArray:
     """
 
     def __init__(
-        self, path: Path, shape: tuple[int, ...], dtype: Any, start: int, by_rows: bool = True
+        self, path: Path, shape: tuple[int, ...], dtype: DTypeLike, start: int, by_rows: bool = True
     ) -> None:
         self.path, self.shape, self.start = path, shape, start
         self.by_rows = by_rows or len(shape) < 2
@@ -178,14 +178,14 @@ class FileArray:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
             raise ValueError(f"{self.path} is read where it is used; it cannot be had uncopied.")
         check_memory(self.path, self.nbytes)
         cells = self[:] if self.ndim else self._read(np.empty((), self.stored), 0)
         return cells if dtype is None else cells.astype(dtype, copy=False)
 
-    def __getitem__(self, rows: slice | NDArray[np.int64]) -> NDArray[Any]:
+    def __getitem__(self, rows: slice | NDArray[np.int64]) -> np.ndarray:
         if isinstance(rows, slice):
             start, stop, step = rows.indices(self.shape[0])
             if step != 1:
@@ -203,7 +203,7 @@ class FileArray:
         self.state.check(self.path, self._file)
         return cells.astype(self.dtype, copy=False)
 
-    def _read(self, cells: NDArray[Any], first: int) -> NDArray[Any]:
+    def _read(self, cells: np.ndarray, first: int) -> np.ndarray:
         """Fill an array with the rows from ``first`` on."""
         itemsize = self.stored.itemsize
         if self.by_rows:
@@ -216,7 +216,7 @@ class FileArray:
             cells[(slice(None), *place[::-1])] = column
         return cells
 
-    def _read_bytes(self, cells: NDArray[Any], offset: int) -> None:
+    def _read_bytes(self, cells: np.ndarray, offset: int) -> None:
         rest = memoryview(cells.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         try:
             while rest.nbytes:

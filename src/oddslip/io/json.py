@@ -49,10 +49,10 @@ def parse_json(text: str | bytes) -> Any:
     return value
 
 
-def _check_depth(value: Any) -> None:
+def _check_depth(value: object) -> None:
     level = [value]
     for _ in range(MAX_DEPTH + 1):
-        inner: list[Any] = []
+        inner: list[object] = []
         for each in level:
             if isinstance(each, dict):
                 inner += [part for part in each.values() if isinstance(part, dict | list)]
@@ -69,7 +69,7 @@ def read_json(path: Path) -> Any:
     return parse_json(read_bytes(path).decode("utf-8"))
 
 
-def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
+def with_checksum(content: Mapping[str, object]) -> dict[str, Any]:
     """Add a checksum to a document.
 
     Parameters
@@ -91,13 +91,13 @@ def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**plain, CHECKSUM: _digest(plain)}
 
 
-def verify_checksum(document: Any, *, needed: bool = True) -> dict[str, Any]:
+def verify_checksum(document: object, *, required: bool = True) -> dict[str, Any]:
     """Compare a document with its checksum, and return its content.
 
     Parameters
     ----------
     document : dict
-    needed : bool
+    required : bool
         Whether the checksum must be there, which documents of earlier versions lack. If it is
         there it must agree.
 
@@ -112,17 +112,17 @@ def verify_checksum(document: Any, *, needed: bool = True) -> dict[str, Any]:
 
     Examples
     --------
-    >>> verify_checksum({"seed": 42}, needed=False)
+    >>> verify_checksum({"seed": 42}, required=False)
     {'seed': 42}
     """
     if not isinstance(document, dict):
         raise ValueError("it must be a table")
     content = {key: value for key, value in document.items() if key != CHECKSUM}
-    if (CHECKSUM in document or needed) and document.get(CHECKSUM) != _digest(content):
+    if (CHECKSUM in document or required) and document.get(CHECKSUM) != _digest(content):
         raise ValueError("its checksum does not agree")
     return content
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def _digest(content: Mapping[str, object]) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hash_bytes(text.encode())

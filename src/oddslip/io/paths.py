@@ -12,9 +12,13 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard, TypeVar
 
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
+    from pyarrow.fs import FileSystem
 
 Form = Literal["array", "csv", "parquet"]
 FORMS: dict[str, Form] = {
@@ -33,32 +37,35 @@ _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):[/\\]+(.*)", re.DOTALL)
 class Remote:
     """A file at a URL, with the few attributes of a path that readers use."""
 
-    def __init__(self, filesystem: Any, inner: str, address: str) -> None:
+    def __init__(self, filesystem: FileSystem, inner: str, address: str) -> None:
         self.filesystem, self.inner, self.address = filesystem, inner, address
         self.name = inner.rsplit("/", 1)[-1]
 
     def __str__(self) -> str:
         return self.address
 
-    def open(self, mode: str = "rb") -> Any:
+    def open(self, mode: str = "rb") -> NativeFile:
         """Open the file for random access."""
         return self.filesystem.open_input_file(self.inner)
+
+
+File = TypeVar("File", Path, Remote)
 
 
 class InputFiles(NamedTuple):
     """Files of one form, in reading order, and their name in error messages."""
 
-    name: Any
+    name: Path | str
     form: Form
-    files: list[Any]
+    files: list[Any]  # of Path or Remote
 
 
-def is_path(thing: Any) -> bool:
+def is_path(thing: object) -> TypeGuard[str | os.PathLike[str]]:
     """Whether this is a path, and not the data."""
     return isinstance(thing, str | os.PathLike)
 
 
-def is_files(thing: Any) -> bool:
+def is_files(thing: object) -> bool:
     """Whether this is a path, a pattern, a URL, or a list of them.
 
     A list of texts is one of files if every text ends like a file.
@@ -100,7 +107,7 @@ def find_files(path: Any) -> InputFiles:
     return InputFiles(name, first.form, files)
 
 
-def _find(path: Any) -> InputFiles:
+def _find(path: str | os.PathLike[str]) -> InputFiles:
     address = as_address(path)
     if address is not None:
         return _find_remote(address)
@@ -138,7 +145,7 @@ def form_of(path: Path) -> Form:
     return form
 
 
-def natural(files: Iterable[Any]) -> list[Any]:
+def natural(files: Iterable[File]) -> list[File]:
     """Sort files by name, and the numbers in names as numbers.
 
     Examples
@@ -147,14 +154,14 @@ def natural(files: Iterable[Any]) -> list[Any]:
     ['part-2', 'part-02b', 'part-10']
     """
 
-    def key(file: Any) -> tuple[Any, ...]:
+    def key(file: File) -> tuple[list[tuple[int, str]], str]:
         parts = re.split(r"([0-9]+)", str(file))
         return [(int(p), "") if at % 2 else (-1, p) for at, p in enumerate(parts)], str(file)
 
     return sorted(files, key=key)
 
 
-def _parquet_files(folder: Any, files: Iterable[Any]) -> list[Any]:
+def _parquet_files(folder: Path | str, files: Iterable[File]) -> list[File]:
     """The Parquet files of a folder, without names that start with a dot or an underscore."""
     files = natural(
         file
@@ -169,7 +176,7 @@ def _parquet_files(folder: Any, files: Iterable[Any]) -> list[Any]:
 # --- Addresses ------------------------------------------------------------------------------------
 
 
-def as_address(path: Any) -> str | None:
+def as_address(path: str | os.PathLike[str]) -> str | None:
     """The URL of a path such as ``s3://bucket/file``, whose slashes `Path` joins; None for others.
 
     Examples
@@ -220,7 +227,7 @@ def _find_remote(address: str) -> InputFiles:
     return InputFiles(address, "parquet", [Remote(filesystem, inner, address)])
 
 
-def _entries(filesystem: Any, folder: str, address: str) -> list[Remote]:
+def _entries(filesystem: FileSystem, folder: str, address: str) -> list[Remote]:
     from pyarrow import fs
 
     return [
@@ -230,7 +237,7 @@ def _entries(filesystem: Any, folder: str, address: str) -> list[Remote]:
     ]
 
 
-def _filesystem(address: str) -> tuple[Any, str]:
+def _filesystem(address: str) -> tuple[FileSystem, str]:
     """The file system of a URL and the path in it: one of pyarrow's, or else of fsspec's."""
     import pyarrow as pa
     from pyarrow import fs
@@ -248,7 +255,7 @@ def _filesystem(address: str) -> tuple[Any, str]:
     return filesystem, str(inner)
 
 
-def _s3(address: str) -> tuple[Any, str]:
+def _s3(address: str) -> tuple[FileSystem, str]:
     """S3, with short timeouts. Options are those of pyarrow's URLs:
     ``?region=...&endpoint_override=...&scheme=...``."""
     from urllib.parse import parse_qsl, urlsplit
@@ -276,7 +283,7 @@ def _s3(address: str) -> tuple[Any, str]:
     return filesystem, f"{split.netloc}{split.path}"
 
 
-def _gcs(address: str) -> tuple[Any, str]:
+def _gcs(address: str) -> tuple[FileSystem, str]:
     """Google Cloud Storage. Its default is to retry for 15 minutes."""
     from datetime import timedelta
 
@@ -289,7 +296,7 @@ def _gcs(address: str) -> tuple[Any, str]:
     return filesystem, bucket
 
 
-def check_path(name: str, value: Any) -> Path:
+def check_path(name: str, value: object) -> Path:
     """Validate a path, which may be a text; ``name`` is the name of the argument.
 
     Examples

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from oddslip.adapters.scorer import as_cells
 from oddslip.core.arguments import check_whole
+from oddslip.core.panel import Kind, Panel
+from oddslip.core.types import Array, Floats, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
+from oddslip.learners.early_stopping import measure_repaired
 from oddslip.metrics.at_k import (
     average_precision_at_k,
     check_choice,
@@ -19,7 +22,11 @@ from oddslip.metrics.at_k import (
     recall_at_k,
 )
 
-_METRICS: dict[str, Callable[..., Any]] = {
+if TYPE_CHECKING:
+    from lightgbm import Dataset
+    from xgboost import DMatrix
+
+_METRICS: dict[str, Callable[..., float | Floats]] = {
     "map": average_precision_at_k,
     "precision": precision_at_k,
     "recall": recall_at_k,
@@ -42,6 +49,10 @@ class MapAtK:
         Slots per row, ``1 <= k <= n_labels``.
     metric : {"map", "precision", "recall", "ndcg", "hit_rate"}
         Which metric at K.
+    repaired : {"probability", "margin"}, optional
+        Measure after a hierarchical repair, cross-fitted on the rows so far; the scores are of this
+        kind. Stop by it if the model is to be repaired: under label weights the best round of raw
+        scores is another one.
 
     Examples
     --------
@@ -51,23 +62,30 @@ class MapAtK:
     0.5
     """
 
-    def __init__(self, *, k: int, metric: str = "map") -> None:
+    def __init__(self, *, k: int, metric: str = "map", repaired: Kind | None = None) -> None:
         check_choice("metric", metric, _METRICS)
-        self.k, self.metric = check_whole("k", k, 1), metric
-        self.__name__ = f"{metric}_at_{k}"  # XGBoost reads the name of the function
+        if repaired is not None:
+            check_choice("repaired", repaired, Kind)
+        self.k, self.metric, self.repaired = check_whole("k", k, 1), metric, repaired
+        # XGBoost reads the name of the function.
+        self.__name__ = f"{metric}_at_{k}" + ("" if repaired is None else "_repaired")
         self.reset()
 
     def reset(self) -> None:
         """Forget all batches."""
         self._sum, self._n_rows = 0.0, 0
+        self._batches: list[tuple[Array, Array]] = []  # where scores are repaired
 
-    def update(self, scores: Any, labels: Any) -> None:
+    def update(self, scores: ScoresLike, labels: LabelsLike) -> None:
         """Add a batch.
 
         Parameters
         ----------
         scores, labels : array or tensor of shape (n_rows, n_labels)
         """
+        if self.repaired is not None:
+            self._batches.append((as_cells(scores), as_cells(labels)))
+            return
         values = self._by_row(scores, labels)
         self._sum += float(values.sum())
         self._n_rows += values.size
@@ -80,20 +98,28 @@ class MapAtK:
         float
             NaN if no row has a true label.
         """
+        if self._batches:
+            scores, labels = (np.concatenate(part) for part in zip(*self._batches, strict=True))
+            return self(labels, scores)
         return self._sum / self._n_rows if self._n_rows else float("nan")
 
-    def __call__(self, labels: Any, scores: Any) -> float:
+    def __call__(self, labels: LabelsLike, scores: ScoresLike) -> float:
         """The metric of one batch; labels come first, as in scikit-learn's metrics."""
+        if self.repaired is not None:
+            panel = Panel(as_cells(scores), labels, kind=self.repaired)
+            return measure_repaired(panel, self.k, self.metric)
         values = self._by_row(scores, labels)
         return float(values.mean()) if values.size else float("nan")
 
-    def xgboost(self, predictions: Any, matrix: Any) -> tuple[str, float]:
+    def xgboost(self, predictions: ScoresLike, matrix: DMatrix) -> tuple[str, float]:
         """For ``xgboost.train(custom_metric=...)``; the labels are read from the DMatrix."""
         n_rows = matrix.num_row()
         labels = np.asarray(matrix.get_label()).reshape(n_rows, -1)
         return self.__name__, self(labels, np.asarray(predictions).reshape(n_rows, -1))
 
-    def lightgbm(self, labels: Any = None) -> Callable[[Any, Any], tuple[str, float, bool]]:
+    def lightgbm(
+        self, labels: LabelsLike = None
+    ) -> Callable[[ScoresLike, Dataset], tuple[str, float, bool]]:
         """A function for ``lightgbm.train(feval=...)`` of one Booster of many labels.
 
         Parameters
@@ -107,7 +133,7 @@ class MapAtK:
         callable
         """
 
-        def evaluate(predictions: Any, dataset: Any) -> tuple[str, float, bool]:
+        def evaluate(predictions: ScoresLike, dataset: Dataset) -> tuple[str, float, bool]:
             scores = np.asarray(predictions)
             if scores.ndim != 2:
                 raise InvalidInput(
@@ -121,7 +147,8 @@ class MapAtK:
 
         return evaluate
 
-    def _by_row(self, scores: Any, labels: Any) -> Any:
+    def _by_row(self, scores: ScoresLike, labels: LabelsLike) -> Floats:
         truth = as_cells(labels) if hasattr(labels, "detach") else labels
         measure = _METRICS[self.metric]
-        return measure(as_cells(scores), truth, k=self.k, kind="margin", per_row=True)
+        values = measure(as_cells(scores), truth, k=self.k, kind="margin", per_row=True)
+        return np.asarray(values)

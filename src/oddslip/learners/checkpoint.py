@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import FilePath, Ints, JsonObject
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.io.arrays import check_archive
 from oddslip.io.container import older_kind, read_container, read_start, write_container
@@ -35,7 +33,7 @@ OLD_EXTENSION = (
 
 
 @contextmanager
-def lock_checkpoint(folder: Any) -> Iterator[None]:
+def lock_checkpoint(folder: FilePath | None) -> Iterator[None]:
     """Be the only training that writes a folder of finished groups; does nothing for None."""
     if folder is None:
         yield
@@ -73,9 +71,9 @@ class Checkpoint:
 
     def __init__(
         self,
-        folder: Any,
-        configuration: dict[str, Any],
-        groups: list[NDArray[np.int64]],
+        folder: FilePath,
+        configuration: JsonObject,
+        groups: list[Ints],
         backend: Backend,
     ) -> None:
         self.folder, self.backend = check_path("checkpoint", folder), backend
@@ -99,7 +97,7 @@ class Checkpoint:
         for leftover in self.folder.glob(".group-*"):  # of a write that was killed
             leftover.unlink(missing_ok=True)
 
-    def _read_manifest(self) -> dict[str, Any] | None:
+    def _read_manifest(self) -> JsonObject | None:
         path = self.folder / _MANIFEST
         if not path.exists():
             return None
@@ -107,7 +105,7 @@ class Checkpoint:
             document = read_json(path)
             if document["format"] not in (1, CHECKPOINT_FORMAT):
                 raise ValueError(f"format {document['format']}, not {CHECKPOINT_FORMAT}")
-            manifest = verify_checksum(document, needed=document["format"] != 1)
+            manifest = verify_checksum(document, required=document["format"] != 1)
             _ = manifest["groups"], manifest["configuration"].items()
             # Checkpoints of 0.1 list the version of Python's json, which does not matter.
             manifest["configuration"].get("versions", {}).pop("json", None)
@@ -121,7 +119,7 @@ class Checkpoint:
             ) from error
         return manifest
 
-    def _write_manifest(self, configuration: dict[str, Any]) -> None:
+    def _write_manifest(self, configuration: JsonObject) -> None:
         manifest = {
             "format": CHECKPOINT_FORMAT,
             "configuration": configuration,
@@ -130,7 +128,7 @@ class Checkpoint:
         with atomic_write(self.folder / _MANIFEST) as unfinished:
             unfinished.write_text(json.dumps(with_checksum(manifest), indent=1), encoding="utf-8")
 
-    def _check_same(self, earlier: dict[str, Any], configuration: dict[str, Any]) -> None:
+    def _check_same(self, earlier: JsonObject, configuration: JsonObject) -> None:
         differences = sorted(
             key
             for key in earlier.keys() | configuration.keys()
@@ -142,7 +140,7 @@ class Checkpoint:
                 f"{', '.join(differences)}. Choose an empty folder, or remove this one."
             )
 
-    def finished(self, n_features: int) -> dict[int, Any]:
+    def finished(self, n_features: int) -> dict[int, object]:
         """Load the models of finished groups, by number."""
         models = {}
         for number in range(len(self.groups)):
@@ -157,7 +155,7 @@ class Checkpoint:
                     raise UnreadableFile(f"{path}: {error} Remove it to train it again.") from error
         return models
 
-    def keep(self, number: int, model: Any) -> None:
+    def keep(self, number: int, model: object) -> None:
         """Write a finished group."""
         write_group(group_path(self.folder, number, self.backend), self.backend.dump(model))
 
@@ -192,9 +190,7 @@ def read_group(path: Path) -> bytes:
     return body
 
 
-def write_model(
-    path: str | os.PathLike[str], head: dict[str, Any], groups: dict[str, bytes]
-) -> None:
+def write_model(path: FilePath, head: JsonObject, groups: dict[str, bytes]) -> None:
     """Write the head and the named groups of a model, atomically.
 
     Parameters
@@ -215,7 +211,7 @@ def write_model(
     write_container(path, "model", head, groups, compress=texts)
 
 
-def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[bytes]]:
+def read_model(path: FilePath) -> tuple[JsonObject, list[bytes]]:
     """Read the head and the groups of a model, in their order, of this version or an older one.
 
     Parameters
@@ -239,12 +235,12 @@ def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[bytes
     return container.meta, list(container.blobs.values())
 
 
-def _read_zip(path: Path) -> tuple[dict[str, Any], list[bytes]]:
+def _read_zip(path: Path) -> tuple[JsonObject, list[bytes]]:
     """A model of version 0.1 or 0.2: a ZIP archive whose head lists the SHA-256 of each group."""
     try:
         with zipfile.ZipFile(path) as archive:
             check_archive(archive, path)
-            head: dict[str, Any] = parse_json(archive.read(_HEAD))
+            head: JsonObject = parse_json(archive.read(_HEAD))
             if head["format"] != ZIP_FORMAT:
                 raise UnreadableFile(
                     f"{path} has format {head['format']!r:.30}, this version reads {ZIP_FORMAT}. "

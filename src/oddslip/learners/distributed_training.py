@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.adapters.features import hash_features
+from oddslip.core.types import FeaturesLike
 from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
-from oddslip.learners.backends.base import Backend, get_backend
+from oddslip.learners.backends.base import Backend, PreparedRows, get_backend
 from oddslip.learners.checkpoint import group_path, is_checkpoint, read_group, write_group
-from oddslip.learners.groups import LabelColumns
+from oddslip.learners.groups import LabelColumns, Training
 from oddslip.learners.model_validation.head import load_group
 from oddslip.spark.jobs import Workers, run_jobs
 from oddslip.spark.tasks import check_versions
 
-_PREPARED: dict[str, Any] = {}  # prepared features of the last job of this process, for the next
+# Prepared features of the last job of this process, for the next one.
+_PREPARED: dict[str, PreparedRows] = {}
 
 
 def train_distributed(
     workers: Workers,
-    backend: Backend,
-    rows: Any,
-    columns: LabelColumns,
-    groups: Sequence[NDArray[np.int64]],
+    training: Training,
+    rows: FeaturesLike,
     *,
-    weights: NDArray[np.float64],
-    parameters: dict[str, Any],
-    seed: int,
-    finished: dict[int, Any],
+    finished: dict[int, object],
     folder: Path | None,
-    save: Callable[[int, Any], None],
-) -> list[Any]:
+    save: Callable[[int, object], None],
+) -> list[object]:
     """Models of all groups, as `oddslip.learners.groups.run_groups` returns them.
 
     Each group is trained in a task on one thread. With a checkpoint folder, which every executor
     must see, a task writes its group there and returns no bytes.
     """
+    backend, columns, groups = training.backend, training.columns, training.groups
+    parameters = training.parameters
     settings = parameters | ({"threads": 1} if "threads" in parameters else {})
     shared = {
         "learner": backend.name,
@@ -49,9 +47,9 @@ def train_distributed(
         "key": f"{hash_features(rows)} {sorted(settings.items())!r}",
         "truth": {"indptr": columns.indptr, "rows": columns.rows, "n_rows": columns.n_rows},
         "groups": list(groups),
-        "weights": weights,
+        "weights": training.weights,
         "parameters": settings,
-        "seed": seed,
+        "seed": training.seed,
         "folder": None if folder is None else str(folder.resolve()),
     }
     models = dict(finished)
@@ -88,14 +86,16 @@ def train_group(shared: dict[str, Any], number: int) -> bytes:
         if path.exists():  # from an attempt that failed after writing
             read_group(path)
             return b""
-    group, truth = shared["groups"][number], shared["truth"]
-    columns = LabelColumns.of(truth["indptr"], truth["rows"], truth["n_rows"])
-    take = columns.take_rows if backend.batches_rows else columns.take
+    training = Training(
+        backend,
+        LabelColumns.of(**shared["truth"]),
+        shared["groups"],
+        shared["weights"],
+        shared["parameters"],
+        shared["seed"],
+    )
     with threadpool_limits(1):
-        prepared = _prepare(backend, shared)
-        weights, parameters = shared["weights"][group], shared["parameters"]
-        model = backend.train(prepared, take(group), weights, parameters, shared["seed"])
-    body = backend.dump(model)
+        body = backend.dump(training.train(_prepare(backend, shared), number))
     return b"" if path is not None and _write(path, body) else body
 
 
@@ -108,7 +108,7 @@ def _write(path: Path, body: bytes) -> bool:
     return True
 
 
-def _prepare(backend: Backend, shared: dict[str, Any]) -> Any:
+def _prepare(backend: Backend, shared: dict[str, Any]) -> PreparedRows:
     key = shared["key"]
     if key not in _PREPARED:
         _PREPARED.clear()
@@ -116,7 +116,7 @@ def _prepare(backend: Backend, shared: dict[str, Any]) -> Any:
     return _PREPARED[key]
 
 
-def _pack_features(rows: Any) -> dict[str, Any]:
+def _pack_features(rows: FeaturesLike) -> dict[str, Any]:
     """Features as arrays with their memory order, on which the rounding of sums depends."""
     if hasattr(rows, "tocsr"):
         parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
@@ -125,7 +125,7 @@ def _pack_features(rows: Any) -> dict[str, Any]:
     return {"format": "F" if by_column else "C", "cells": np.asarray(rows.T if by_column else rows)}
 
 
-def _unpack_features(packed: dict[str, Any]) -> Any:
+def _unpack_features(packed: dict[str, Any]) -> FeaturesLike:
     if "cells" in packed:
         return packed["cells"].T if packed["format"] == "F" else packed["cells"]
     from scipy import sparse

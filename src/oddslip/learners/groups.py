@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,14 @@ from oddslip.adapters.features import NamedTable, match_tables, split_names
 from oddslip.core.labels import Labels, SparseLabels, as_labels
 from oddslip.core.panel import check_names
 from oddslip.core.row_ids import is_frame, match_labels
+from oddslip.core.types import Array, Floats, Ints, LabelsLike
 from oddslip.errors import InvalidInput
 from oddslip.io.files import hash_pieces
 from oddslip.io.progress import progress_bar
+from oddslip.learners.backends.base import Backend, Parameters, PreparedRows, TrainedModel
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 _BLOCK_ROWS = 65_536
 _MAX_LISTED_LABELS = 2**24  # memory is allocated for each label up to the largest index
@@ -25,7 +31,7 @@ class LabelColumns:
     """True labels by column: the positives of label j are ``rows[indptr[j]:indptr[j + 1]]``."""
 
     def __init__(
-        self, Y: Any, label_names: Sequence[str] | None = None, X: NamedTable | None = None
+        self, Y: LabelsLike, label_names: Sequence[str] | None = None, X: NamedTable | None = None
     ) -> None:
         target = split_names(Y, truths=True)
         label_names = target.columns if label_names is None else tuple(label_names)
@@ -44,7 +50,7 @@ class LabelColumns:
         self.indptr, self.rows = _by_label(labels, self.names)
 
     @classmethod
-    def of(cls, indptr: Any, rows: Any, n_rows: int) -> Self:
+    def of(cls, indptr: Ints, rows: NDArray[np.int32], n_rows: int) -> Self:
         """From the arrays of another instance; labels have no names."""
         columns = object.__new__(cls)
         columns.indptr, columns.rows, columns.names = indptr, rows, None
@@ -52,18 +58,18 @@ class LabelColumns:
         return columns
 
     @property
-    def n_positives(self) -> NDArray[np.int64]:
+    def n_positives(self) -> Ints:
         """Positives of each label."""
         return np.diff(self.indptr)
 
-    def take(self, labels: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def take(self, labels: Ints) -> NDArray[np.uint8]:
         """0/1 cells of these labels, shape (n_rows, g), in column-major order."""
         cells = np.zeros((labels.size, self.n_rows), np.uint8)
         for place, label in enumerate(labels):
             cells[place, self.rows[self.indptr[label] : self.indptr[label + 1]]] = 1
         return cells.T
 
-    def take_rows(self, labels: NDArray[np.int64]) -> Any:
+    def take_rows(self, labels: Ints) -> csr_matrix:
         """Cells of these labels as a CSR matrix, for learners that batch rows."""
         from scipy.sparse import csc_matrix
 
@@ -80,8 +86,8 @@ class LabelColumns:
 
 
 def _order_columns(
-    cells: NDArray[Any], columns: Sequence[str] | None, names: Sequence[str] | None
-) -> NDArray[Any]:
+    cells: Array, columns: Sequence[str] | None, names: Sequence[str] | None
+) -> Array:
     """Cells of a frame in the order of the names, which must equal those of its columns."""
     counts = len(names or columns or ()), cells.shape[1]
     if columns is None or names is None or columns == names:
@@ -101,7 +107,7 @@ def _match(X: NamedTable, Y: NamedTable, labels: Labels) -> Labels:
     return labels if order is None else labels.take(order)
 
 
-def _count_labels(Y: Any) -> int:
+def _count_labels(Y: LabelsLike) -> int:
     shape = getattr(Y, "shape", None)
     if shape is not None and len(shape) == 2:
         return int(shape[1])
@@ -125,9 +131,7 @@ def _count_labels(Y: Any) -> int:
     return 1
 
 
-def _by_label(
-    labels: Labels, names: tuple[str, ...] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _by_label(labels: Labels, names: tuple[str, ...] | None) -> tuple[Ints, NDArray[np.int32]]:
     n_rows, n_labels = labels.shape
     label_parts, rows = [], []
     for start in range(0, n_rows, _BLOCK_ROWS):
@@ -142,7 +146,7 @@ def _by_label(
     return indptr, np.concatenate(rows)[order]
 
 
-def plan_groups(live: NDArray[np.int64], max_size: int, workers: int) -> list[NDArray[np.int64]]:
+def plan_groups(live: Ints, max_size: int, workers: int) -> list[Ints]:
     """Cut labels into groups of nearly equal size, at most ``max_size`` in each.
 
     The number of groups is a multiple of the workers, so that none is idle at the end.
@@ -159,14 +163,33 @@ def plan_groups(live: NDArray[np.int64], max_size: int, workers: int) -> list[ND
     return list(np.array_split(live, n_groups))
 
 
+@dataclass(frozen=True)
+class Training:
+    """Groups of labels to train, and all that their models depend on but the features."""
+
+    backend: Backend
+    columns: LabelColumns
+    groups: Sequence[Ints]
+    weights: Floats
+    parameters: Parameters
+    seed: int
+
+    def train(self, data: PreparedRows, number: int) -> TrainedModel:
+        """The model of one group, on prepared features."""
+        group = self.groups[number]
+        take = self.columns.take_rows if self.backend.batches_rows else self.columns.take
+        weights = self.weights[group]
+        return self.backend.train(data, take(group), weights, self.parameters, self.seed)
+
+
 def run_groups(
-    groups: Sequence[NDArray[np.int64]],
-    train: Callable[[int], Any],
+    groups: Sequence[Ints],
+    train: Callable[[int], object],
     *,
     workers: int,
-    finished: dict[int, Any],
-    save: Callable[[int, Any], None],
-) -> list[Any]:
+    finished: dict[int, object],
+    save: Callable[[int, object], None],
+) -> list[object]:
     """Models of all groups. ``finished`` ones are not trained; ``save`` is called for new ones."""
     models = dict(finished)
     total = sum(group.size for group in groups)
@@ -176,7 +199,7 @@ def run_groups(
     ):
         advance(sum(groups[number].size for number in finished))
         pending = iter([number for number in range(len(groups)) if number not in finished])
-        running: dict[Future[Any], int] = {}
+        running: dict[Future[object], int] = {}
 
         def start_next() -> None:
             for number in pending:
@@ -194,7 +217,7 @@ def run_groups(
     return [models[number] for number in range(len(groups))]
 
 
-def _as_completed(running: dict[Future[Any], int]) -> Iterator[Future[Any]]:
+def _as_completed(running: dict[Future[object], int]) -> Iterator[Future[object]]:
     while running:
         finished, _ = wait(running, return_when=FIRST_COMPLETED)
         yield min(finished, key=running.__getitem__)

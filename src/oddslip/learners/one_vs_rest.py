@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from oddslip import DEFAULT_SEED
@@ -25,19 +24,40 @@ from oddslip.core.arguments import check_whole, is_number
 from oddslip.core.panel import Panel, check_k, check_names
 from oddslip.core.results import plain
 from oddslip.core.threads import available_threads, map_threads
+from oddslip.core.types import (
+    FeaturesLike,
+    FilePath,
+    Floats,
+    Ints,
+    JsonObject,
+    LabelsLike,
+    PerLabel,
+)
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile, first_line
 from oddslip.io.files import hash_bytes
-from oddslip.learners.backends.base import Backend, get_backend, preset_learner, preset_parameters
+from oddslip.learners.backends.base import (
+    Backend,
+    Parameters,
+    PreparedRows,
+    get_backend,
+    preset_learner,
+    preset_parameters,
+)
 from oddslip.learners.checkpoint import Checkpoint, lock_checkpoint, read_model, write_model
-from oddslip.learners.early_stopping import follow_rounds
-from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
+from oddslip.learners.early_stopping import STOP_BY, follow_rounds
+from oddslip.learners.groups import LabelColumns, Training, plan_groups, run_groups
 from oddslip.learners.model_validation.head import (
     DAMAGED,
     check_groups,
     check_head,
     load_group,
 )
+from oddslip.metrics.at_k import check_choice
+
+if TYPE_CHECKING:
+    from oddslip.spark.jobs import Workers
+    from oddslip.spark.session import SparkSession
 
 CLIP = 1e-12  # prevalences are clipped to [CLIP, 1 - CLIP] before taking log-odds
 MEMORY_BYTES = 1024**3
@@ -54,8 +74,8 @@ class Prepared:
 
     features: NamedTable
     learner: str
-    parameters: dict[str, Any]
-    data: Any  # as `Backend.prepare` returns it
+    parameters: Parameters
+    data: PreparedRows  # as `Backend.prepare` returns it
 
 
 class OneVsRest(BaseEstimator):  # type: ignore[misc]
@@ -87,6 +107,10 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     early_stopping : int, optional
         For boosters: stop after this many rounds without a better MAP at K on the validation rows
         of `fit`, and keep the rounds up to the best.
+    stop_by : {"raw", "repaired"}
+        Whether that MAP is of the scores as they are, or after a hierarchical repair, cross-fitted
+        on the validation rows. Under label weights raw stops at the wrong round, if the model is
+        to be repaired.
     k : int
         Slots per row, for early stopping.
     parameters : dict, optional
@@ -124,25 +148,27 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     Panel(200 rows x 3 labels, margin, float64, labels: yes)
     """
 
-    _models: list[Any]
-    validation_map_: NDArray[np.float64] | None
+    _models: list[object]
+    _line: tuple[Floats, Floats] | None = None  # a repair: intercepts and slopes of the margins
+    validation_map_: Floats | None
 
     def __init__(
         self,
         learner: str = "lightgbm",
         *,
-        weights: Any = "none",
+        weights: PerLabel = "none",
         max_delta_step: float | None = 0.0,
         preset: str | None = None,
         mode: str = "grouped",
         seed: int = DEFAULT_SEED,
         threads: int | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint: FilePath | None = None,
         memory_bytes: int = MEMORY_BYTES,
         early_stopping: int | None = None,
+        stop_by: str = "raw",
         k: int = 7,
-        parameters: dict[str, Any] | None = None,
-        engine: Any = None,
+        parameters: Parameters | None = None,
+        engine: SparkSession | str | None = None,
     ) -> None:
         self.learner = learner
         self.weights = weights
@@ -154,6 +180,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self.checkpoint = checkpoint
         self.memory_bytes = memory_bytes
         self.early_stopping = early_stopping
+        self.stop_by = stop_by
         self.k = k
         self.parameters = parameters
         self.engine = engine
@@ -164,7 +191,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         engine = params.pop("engine")
         return type(self)(**{k: clone(v, safe=False) for k, v in params.items()}, engine=engine)
 
-    def prepare(self, X: Any) -> Prepared:
+    def prepare(self, X: FeaturesLike) -> Prepared:
         """Bin, quantise or standardise X once, for several fits of the same learner.
 
         The fits may differ in weights, ``max_delta_step`` and ``mode``.
@@ -184,7 +211,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         data = self._prepare(backend, features.table, parameters)
         return Prepared(features, self.learner, parameters, data)
 
-    def _prepare(self, backend: Backend, rows: Any, parameters: dict[str, Any]) -> Any:
+    def _prepare(
+        self, backend: Backend, rows: FeaturesLike, parameters: Parameters
+    ) -> PreparedRows:
         """Features prepared on all threads; None with an engine, whose tasks prepare them."""
         if self.engine is not None:
             return None
@@ -194,10 +223,10 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        X: Any,
-        Y: Any,
+        X: FeaturesLike,
+        Y: LabelsLike,
         *,
-        validation: tuple[Any, Any] | None = None,
+        validation: tuple[FeaturesLike, LabelsLike] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> Self:
         """Train a model for every label.
@@ -240,7 +269,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             self._stop_at_best(backend, *validation)
         return self
 
-    def _check_stopping(self, validation: Any, parameters: dict[str, Any]) -> None:
+    def _check_stopping(self, validation: object, parameters: Parameters) -> None:
         if (validation is None) != (self.early_stopping is None):
             raise InvalidInput(
                 "early_stopping and validation must be given together: "
@@ -249,6 +278,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         if validation is None:
             return
         check_whole("early_stopping", self.early_stopping, 1)
+        check_choice("stop_by", self.stop_by, STOP_BY)
         if not (isinstance(validation, tuple | list) and len(validation) == 2):
             raise InvalidInput(
                 f"validation must be a pair (X, Y), got {type(validation).__name__}."
@@ -260,7 +290,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
                 "are not a model by themselves."
             )
 
-    def _stop_at_best(self, backend: Backend, X: Any, Y: Any) -> None:
+    def _stop_at_best(self, backend: Backend, X: FeaturesLike, Y: LabelsLike) -> None:
         """Cut every model to the rounds with the best MAP on the validation rows."""
         for model in self._models:
             backend.n_rounds(model)  # raises for a learner without rounds
@@ -275,7 +305,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             self._models,
             panel,
             rows,
-            k=check_k(self.k, self.n_labels),
+            measure=STOP_BY[self.stop_by](check_k(self.k, self.n_labels)),
             patience=int(self.early_stopping or 1),
         )
         if values.size:
@@ -283,13 +313,13 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             self._models = [backend.cut(model, best) for model in self._models]
         self.validation_map_ = values
 
-    def _constant_margins(self) -> NDArray[np.float64]:
+    def _constant_margins(self) -> Floats:
         """Log-odds of the labels without a model."""
         prior = np.clip(self.prevalence_, CLIP, 1 - CLIP)
         return np.asarray((np.log(prior) - np.log1p(-prior))[self.constant_])
 
     def _train(
-        self, rows: Any, prepared: Prepared | None, columns: LabelColumns, backend: Backend
+        self, rows: FeaturesLike, prepared: Prepared | None, columns: LabelColumns, backend: Backend
     ) -> None:
         parameters = self.parameters_
         threads = available_threads(self.threads)
@@ -302,14 +332,14 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             labels.size, columns.n_rows, self.n_features_in_, memory_bytes
         )
         groups = plan_groups(labels, max_size, workers)
-        finished: dict[int, Any] = {}
+        finished: dict[int, object] = {}
         checkpoint: Checkpoint | None = None
         if self.checkpoint is not None:
             configuration = self._configuration(rows, columns)
             checkpoint = Checkpoint(self.checkpoint, configuration, groups, backend)
             groups, finished = checkpoint.groups, checkpoint.finished(self.n_features_in_)
 
-        def save(number: int, model: Any) -> None:
+        def save(number: int, model: object) -> None:
             if checkpoint is not None:
                 checkpoint.keep(number, model)
 
@@ -317,18 +347,10 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         if engine is not None:
             from oddslip.learners.distributed_training import train_distributed
 
+            job = Training(backend, columns, groups, self.weights_, parameters, self.seed)
+            folder = None if checkpoint is None else checkpoint.folder
             self._models = train_distributed(
-                engine,
-                backend,
-                rows,
-                columns,
-                groups,
-                weights=self.weights_,
-                parameters=parameters,
-                seed=self.seed,
-                finished=finished,
-                save=save,
-                folder=None if checkpoint is None else checkpoint.folder,
+                engine, job, rows, finished=finished, save=save, folder=folder
             )
             return
         settings = dict(parameters)
@@ -337,15 +359,16 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         data = None if prepared is None else prepared.data
         if data is None and len(finished) < len(groups):
             data = self._prepare(backend, rows, parameters)
+        job = Training(backend, columns, groups, self.weights_, settings, self.seed)
+        self._models = run_groups(
+            groups,
+            lambda number: job.train(data, number),
+            workers=workers,
+            finished=finished,
+            save=save,
+        )
 
-        def train(number: int) -> Any:
-            group = groups[number]
-            take = columns.take_rows if backend.batches_rows else columns.take
-            return backend.train(data, take(group), self.weights_[group], settings, self.seed)
-
-        self._models = run_groups(groups, train, workers=workers, finished=finished, save=save)
-
-    def predict_margin(self, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, X: FeaturesLike) -> Floats:
         """Log-odds of every label.
 
         Parameters
@@ -369,7 +392,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             pass
         return margins
 
-    def margin_block(self, X: Any) -> NDArray[np.float64]:
+    def margin_block(self, X: FeaturesLike) -> Floats:
         """Log-odds of a few unchecked rows, on this thread."""
         backend = get_backend(self.learner)
         # Every cell is filled: a label is constant or in exactly one group, see `check_groups`.
@@ -377,6 +400,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         for group, model in zip(self._groups, self._models, strict=True):
             margins[:, group] = backend.predict_margin(model, X)
         margins[:, self.constant_] = self._constant_margins()
+        if self._line is not None:
+            margins = self._line[0] + self._line[1] * margins
         wrong = ~np.isfinite(margins).all(axis=0)
         if wrong.any():
             raise InvalidInput(
@@ -385,7 +410,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             )
         return margins
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: FeaturesLike) -> Floats:
         """Probability of every label.
 
         Parameters
@@ -398,7 +423,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         """
         return self.as_probability(self.predict_margin(X))
 
-    def predict_stored(self, X: Any) -> NDArray[np.float64]:
+    def predict_stored(self, X: FeaturesLike) -> Floats:
         """Probabilities as each learner's library computes and stores them.
 
         XGBoost and the MLP compute in float32, where large scores are tied at 1; `predict_proba`
@@ -412,6 +437,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of float64, shape (n_rows, n_labels)
         """
+        if self._fitted()._line is not None:
+            return self.predict_proba(X)
         rows = self._read_rows(X)
         backend = get_backend(self.learner)
         stored = np.empty((rows.shape[0], self.n_labels), np.float64)
@@ -420,15 +447,63 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         stored[:, self.constant_] = self.prevalence_[self.constant_]
         return stored
 
-    def as_probability(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def as_probability(self, margins: Floats) -> Floats:
         """Margins of all labels as probabilities; a label without a model gets its prevalence."""
         from scipy.special import expit
 
-        probabilities: NDArray[np.float64] = expit(margins)
-        probabilities[:, self.constant_] = self.prevalence_[self.constant_]
+        probabilities: Floats = expit(margins)
+        if self._line is None:
+            probabilities[:, self.constant_] = self.prevalence_[self.constant_]
         return probabilities
 
-    def panel(self, X: Any, labels: Any = None) -> Panel:
+    def with_line(self, intercept: Floats, slope: Floats) -> Self:
+        """A copy whose margins are intercept + slope x margin, see `oddslip.fold`.
+
+        Parameters
+        ----------
+        intercept, slope : ndarray of shape (n_labels,)
+
+        Returns
+        -------
+        OneVsRest
+        """
+        copied = copy(self._fitted())
+        if self._line is not None:
+            intercept, slope = intercept + slope * self._line[0], slope * self._line[1]
+        copied._line = (intercept, slope)
+        return copied
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds of a boosted learner: those of the label that has most."""
+        backend = get_backend(self._fitted().learner)
+        return max((backend.n_rounds(model) for model in self._models), default=0)
+
+    def staged_margin(self, X: FeaturesLike, rounds: Sequence[int]) -> list[Floats]:
+        """Log-odds of every label after some of the rounds of a boosted learner.
+
+        Parameters
+        ----------
+        X : array-like, scipy.sparse matrix or data frame of shape (n_rows, n_features)
+        rounds : sequence of int
+            Ascending numbers of rounds.
+
+        Returns
+        -------
+        list of ndarray of shape (n_rows, n_labels)
+        """
+        rows, backend = self._read_rows(X), get_backend(self.learner)
+        margins = np.zeros((rows.shape[0], self.n_labels))
+        margins[:, self.constant_] = self._constant_margins()
+        stages, start = [], 0
+        for stop in rounds:
+            for group, model in zip(self._groups, self._models, strict=True):
+                margins[:, group] += backend.stage(model, rows, start, stop)
+            start = stop
+            stages.append(margins.copy())
+        return stages
+
+    def panel(self, X: FeaturesLike, labels: LabelsLike = None) -> Panel:
         """A panel of margins.
 
         Parameters
@@ -443,12 +518,12 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         """
         return self._panel(self.predict_margin(X), X, labels)
 
-    def _panel(self, margins: NDArray[np.float64], X: Any, labels: Any) -> Panel:
+    def _panel(self, margins: Floats, X: FeaturesLike, labels: LabelsLike) -> Panel:
         ids = frame_ids(X)
         panel = Panel(margins, kind="margin", label_names=self.label_names_, row_ids=ids)
         return label_panel(panel, X, labels)
 
-    def _read_rows(self, X: Any) -> Any:
+    def _read_rows(self, X: FeaturesLike) -> FeaturesLike:
         """Rows to score, with features in the order of training."""
         names = getattr(self._fitted(), "feature_names_in_", None)
         return sliceable(check_features(X, self.n_features_in_, names))
@@ -464,7 +539,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         """Number of labels."""
         return int(self._fitted().prevalence_.size)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: FilePath) -> None:
         """Write the model to one file, atomically and without pickle.
 
         Parameters
@@ -484,6 +559,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             "label_names": self.label_names_,
             "groups": [group.tolist() for group in self._groups],
         }
+        if self._line is not None:
+            head["line"] = [each.tolist() for each in self._line]
         dumps = {
             f"group-{number:05d}{backend.extension}": backend.dump(model)
             for number, model in enumerate(self._models)
@@ -491,7 +568,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         write_model(path, head, dumps)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: FilePath) -> Self:
         """Read a model that `save` wrote.
 
         Parameters
@@ -513,6 +590,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             model.n_features_in_ = int(head["n_features"])
             model._name_features(head.get("feature_names"))  # missing in older files
             model.label_names_ = check_names(head["label_names"], positives.size)
+            if head.get("line") is not None:
+                intercept, slope = np.array(head["line"], np.float64)
+                model._line = (intercept, slope)
             model.parameters_ = model._parameters(backend)
             model._groups = check_groups(head["groups"], model._labels_with_model(backend))
             if len(dumps) != len(model._groups):
@@ -532,12 +612,12 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             raise UnreadableFile(f"{path}: {error}") from error
         return model
 
-    def _count(self, positives: NDArray[np.int64], n_rows: int) -> None:
+    def _count(self, positives: Ints, n_rows: int) -> None:
         self.n_rows_ = n_rows
         self.n_positives_, self.prevalence_ = positives, positives / n_rows
         self.constant_ = (positives == 0) | (positives == n_rows)
 
-    def _labels_with_model(self, backend: Backend) -> NDArray[np.int64]:
+    def _labels_with_model(self, backend: Backend) -> Ints:
         """Indices of the labels that have a model."""
         if backend.trains_constants(self.parameters_):
             return np.arange(self.constant_.size)
@@ -548,7 +628,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("OneVsRest must be fitted first. Call fit(X, Y).")
         return self
 
-    def _parameters(self, backend: Backend) -> dict[str, Any]:
+    def _parameters(self, backend: Backend) -> Parameters:
         if not isinstance(self.parameters, Mapping | None):
             raise InvalidInput(
                 f"parameters must be a mapping of names to values, got {self.parameters!r:.60}."
@@ -574,7 +654,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         fixed = {"max_delta_step": cap, "mode": self.mode, "seed": seed, "threads": 1}
         return settings | {key: value for key, value in fixed.items() if key in defaults}
 
-    def _preset_parameters(self) -> dict[str, Any]:
+    def _preset_parameters(self) -> Parameters:
         if self.preset is None:
             return {}
         if preset_learner(self.preset) != self.learner:
@@ -584,7 +664,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             )
         return preset_parameters(self.preset)
 
-    def _check_shared(self, prepared: Prepared, parameters: dict[str, Any]) -> None:
+    def _check_shared(self, prepared: Prepared, parameters: Parameters) -> None:
         ours = {k: v for k, v in parameters.items() if k not in _UNSHARED}
         theirs = {k: v for k, v in prepared.parameters.items() if k not in _UNSHARED}
         if (self.learner, ours) != (prepared.learner, theirs):
@@ -593,7 +673,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
                 "weights, max_delta_step and mode may differ. Call prepare again."
             )
 
-    def _configuration(self, rows: Any, columns: LabelColumns) -> dict[str, Any]:
+    def _configuration(self, rows: FeaturesLike, columns: LabelColumns) -> JsonObject:
         """Everything that the trained bits depend on."""
         parameters = {key: value for key, value in self.parameters_.items() if key != "threads"}
         return {
@@ -607,7 +687,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         }
 
 
-def _open_workers(engine: Any) -> Any:
+def _open_workers(engine: SparkSession | str) -> Workers:
     from oddslip.spark.jobs import open_workers
 
     return open_workers(engine)

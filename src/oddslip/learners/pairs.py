@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from oddslip.core.panel import Panel
+from oddslip.core.types import FeaturesLike, Floats, LabelsLike, PerLabel
 from oddslip.errors import InvalidInput
 from oddslip.learners.one_vs_rest import OneVsRest, Prepared
 
@@ -41,6 +40,7 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 3))
     >>> Y = X + rng.normal(size=X.shape) > 1.5
@@ -49,11 +49,13 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
     Panel(300 rows x 3 labels, margin, float64, labels: yes)
     """
 
-    def __init__(self, model: OneVsRest | None = None, *, weights: Any = "balanced") -> None:
+    def __init__(self, model: OneVsRest | None = None, *, weights: PerLabel = "balanced") -> None:
         self.model = model
         self.weights = weights
 
-    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
+    def fit(
+        self, X: FeaturesLike, Y: LabelsLike, *, label_names: Sequence[str] | None = None
+    ) -> Self:
         """Train both arms. A checkpoint folder gets a subfolder for each arm.
 
         Parameters
@@ -76,18 +78,18 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
             arm.fit(prepared, Y, label_names=label_names)
         return self
 
-    def _arm(self, template: OneVsRest, name: str, weights: Any) -> OneVsRest:
+    def _arm(self, template: OneVsRest, name: str, weights: PerLabel) -> OneVsRest:
         arm: OneVsRest = clone(template).set_params(weights=weights)
         if template.checkpoint is not None:
             arm.set_params(checkpoint=Path(template.checkpoint) / name)
         return arm
 
     @property
-    def weights_(self) -> NDArray[np.float64]:
+    def weights_(self) -> Floats:
         """Weights of the weighted arm."""
         return self.weighted_.weights_
 
-    def panels(self, X: Any, labels: Any = None) -> PairPanels:
+    def panels(self, X: FeaturesLike, labels: LabelsLike = None) -> PairPanels:
         """Margins of both arms.
 
         Parameters
@@ -105,8 +107,8 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
 
     def sweep_caps(
         self,
-        X: Any,
-        Y: Any,
+        X: FeaturesLike,
+        Y: LabelsLike,
         caps: Sequence[float | None] = CAPS,
         *,
         label_names: Sequence[str] | None = None,

@@ -11,17 +11,18 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Sized
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from oddslip.adapters.features import frame_ids, hash_features
 from oddslip.core.panel import Kind
 from oddslip.core.threads import available_threads, map_threads
+from oddslip.core.types import Array, FeaturesLike, FilePath
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.files import (
     disk_full_message,
@@ -44,12 +45,12 @@ _KINDS = ("probability", "margin", "both")
 
 def score_to_file(
     model: OneVsRest,
-    X: Any,
-    path: str | os.PathLike[str],
+    X: FeaturesLike,
+    path: FilePath,
     *,
     kind: str = "probability",
     margin_dtype: DTypeLike = "float64",
-    row_ids: Any = None,
+    row_ids: Sequence[object] | Array | None = None,
     threads: int | None = None,
 ) -> list[Path]:
     """Score rows into a file that `open_source` reads.
@@ -95,13 +96,13 @@ def score_to_file(
         raise InvalidInput(f"margin_dtype must be float64 or float32, got {dtype}.")
     rows, threads = model._read_rows(X), available_threads(threads)
     row_ids = frame_ids(X) if row_ids is None else row_ids
-    n_ids = len(row_ids) if hasattr(row_ids, "__len__") else "no list"
+    n_ids = len(row_ids) if isinstance(row_ids, Sized) else "no list"
     if row_ids is not None and n_ids != rows.shape[0]:
         raise InvalidInput(
             f"row_ids must hold one id per row, n_rows={rows.shape[0]}, got {n_ids}."
         )
     margins = path if kind == "margin" else margin_path(path)
-    targets: list[tuple[Path, Kind, np.dtype[Any]]] = []
+    targets: list[tuple[Path, Kind, np.dtype]] = []
     if kind != "margin":
         targets.append((output_path(path), "probability", np.dtype(np.float32)))
     if kind != "probability":
@@ -124,7 +125,7 @@ class ResumableScores:
     """The temporary .npy files of a scoring, and the journal of their finished blocks."""
 
     def __init__(
-        self, model: OneVsRest, rows: Any, targets: list[tuple[Path, Kind, np.dtype[Any]]]
+        self, model: OneVsRest, rows: FeaturesLike, targets: list[tuple[Path, Kind, np.dtype]]
     ) -> None:
         self.model, self.rows, self.targets = model, rows, targets
         self.shape = (int(rows.shape[0]), model.n_labels)
@@ -216,7 +217,7 @@ class ResumableScores:
             pieces.append(file.read(self._size(start) * width))
         return hash_pieces(pieces)
 
-    def _end(self, header: bytes, dtype: np.dtype[Any]) -> int:
+    def _end(self, header: bytes, dtype: np.dtype) -> int:
         return len(header) + self.shape[0] * self.shape[1] * dtype.itemsize
 
     def fill(self, threads: int) -> None:
@@ -233,24 +234,24 @@ class ResumableScores:
     def _size(self, start: int) -> int:
         return min(self.step, self.shape[0] - start)
 
-    def _score(self, start: int) -> list[NDArray[Any]]:
+    def _score(self, start: int) -> list[Array]:
         margins = self.model.margin_block(self.rows[start : start + self.step])
         return [
             (margins if kind == "margin" else self.model.as_probability(margins)).astype(dtype)
             for _, kind, dtype in self.targets
         ]
 
-    def _write(self, start: int, cells: list[NDArray[Any]]) -> None:
+    def _write(self, start: int, cells: list[Array]) -> None:
         blocks = [np.ascontiguousarray(block) for block in cells]
         for file, header, block in zip(self.files, self.headers, blocks, strict=True):
             file.seek(len(header) + start * self.shape[1] * block.itemsize)
             file.write(block.data)
             file.flush()
             os.fsync(file.fileno())  # before it is listed in the journal
-        self.log.write(f"{start} {hash_pieces(blocks)}\n")
+        self.log.write(f"{start} {hash_pieces(block.data for block in blocks)}\n")
         self.log.flush()
 
-    def finish(self, row_ids: Any) -> None:
+    def finish(self, row_ids: Sequence[object] | Array | None) -> None:
         """Rename or convert the temporary files."""
         for part, (path, kind, dtype) in zip(self.parts, self.targets, strict=True):
             if path.suffix == ".npy":
@@ -270,13 +271,13 @@ class ResumableScores:
             part.unlink()
         self.journal.unlink()
 
-    def _blocks(self, part: Path) -> Iterator[tuple[int, NDArray[Any]]]:
+    def _blocks(self, part: Path) -> Iterator[tuple[int, Array]]:
         for start in range(0, self.shape[0], self.step):
             # A new map for each block, which releases the pages of the last one.
             yield start, np.array(np.load(part, mmap_mode="r")[start : start + self.step])
 
 
-def _npy_header(dtype: np.dtype[Any], shape: tuple[int, int]) -> bytes:
+def _npy_header(dtype: np.dtype, shape: tuple[int, int]) -> bytes:
     """The first bytes of an .npy file."""
     header = io.BytesIO()
     fields = {"descr": dtype.str, "fortran_order": False, "shape": shape}

@@ -7,26 +7,25 @@ have lost order, which no monotone map of the label brings back.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.panel import Kind
-from oddslip.sources import open_source
-from oddslip.sources.open import Nan
+from oddslip.core.passes import run
+from oddslip.core.types import Floats, LabelsLike, ScoresLike
+from oddslip.sources.open import Nan, open_rows
 
 
 def auc_per_label(
-    scores: Any,
-    labels: Any = None,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     threads: int | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Area under the ROC curve of every label, over the rows. Higher is better.
 
     It is the chance that a row with the label scores above a row without it; equal scores count
@@ -52,19 +51,26 @@ def auc_per_label(
     """
     from oddslip.tallies.cell_counts import count_cells
 
-    source = open_source(
-        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    source = open_rows(
+        scores,
+        labels,
+        kind=kind,
+        label_names=label_names,
+        exclude=exclude,
+        nan=nan,
+        threads=threads,
+        purpose="evaluate",
     )
-    return count_cells(source, threads=threads).auc()
+    return run(source, count_cells(source), what="counting cells").auc()
 
 
 def mean_auc(
-    scores: Any,
-    labels: Any = None,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     threads: int | None = None,
 ) -> float:
@@ -81,8 +87,13 @@ def mean_auc(
     0.5
     """
     areas = auc_per_label(
-        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan,
+        scores,
+        labels,
+        kind=kind,
+        label_names=label_names,
+        exclude=exclude,
+        nan=nan,
         threads=threads,
-    )  # fmt: skip
+    )
     defined = areas[~np.isnan(areas)]
     return float(defined.mean()) if defined.size else float("nan")

@@ -1,4 +1,1 @@
-"""Results as text, figures and HTML. Computes nothing; imports results, never raw panels.
-
-From sources it takes the writing of whole files alone.
-"""
+"""Results as text, figures and HTML. Computes no statistic."""

@@ -1,6 +1,6 @@
-"""A check for continuous integration: JUnit's XML, and annotations as GitHub's runners read them.
+"""A check for continuous integration: JUnit XML, and annotations for GitHub Actions.
 
-Sentences hold names of labels and files, which are hostile text: each is escaped for where it goes.
+Names of labels and files are untrusted text, and are escaped for each format.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LEVELS = {"critical": "warning", "warning": "warning", "info": "notice"}  # of w
 
 
 def junit_xml(result: CheckResult, name: str = "oddslip check") -> str:
-    """One test case for each code that was looked for; those that failed say why.
+    """One test case for each code that was checked; a failed one contains the reason.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def junit_xml(result: CheckResult, name: str = "oddslip check") -> str:
 
 
 def annotation_lines(result: CheckResult, path: str = "") -> Iterator[str]:
-    """A workflow command for each finding: an error where it failed, else by its severity.
+    """A workflow command for each finding: an error if it failed, else by its severity.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def annotation_lines(result: CheckResult, path: str = "") -> Iterator[str]:
 
 
 def _message(text: str) -> str:
-    """What would end the command, or begin another, is escaped as the runners ask for."""
+    """Escape characters that would end the command or start another."""
     return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

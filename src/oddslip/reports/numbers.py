@@ -13,7 +13,7 @@ import numpy as np
 
 from oddslip.core.formatting import estimated, nat, score
 from oddslip.diagnosis.thresholds import NEAR, REGAINED, SATURATED_SHARE, conditions_hold
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.at_k import NAMES
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.label_shifts import LabelShifts
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from oddslip.metrics.reliability import Reliability
 
 HERE = "this model"
-REFERENCE_METRIC = "map"  # in which the models that come with the package lost and regained
+REFERENCE_METRIC = "map"  # the metric of the reference models of the package
 
 
 # --------------------------------------------------------------------- the repair of a diagnosis
 
 
 class DiagnosedRepair(NamedTuple):
-    """The repair that a diagnosis is about: its rung, what that is called, and what it reaches.
+    """The repair of a diagnosis: its rung, its name, and the metric it reaches.
 
     ``share`` is the part of the loss that it returns, below zero if it hurts; None without a loss.
     """
@@ -41,9 +41,9 @@ class DiagnosedRepair(NamedTuple):
 
 
 def repair_of(diagnosis: Diagnosis) -> DiagnosedRepair | None:
-    """The repair of the verdict; what `Repair` would deploy if the verdict recommends none.
+    """The repair of the verdict, or what `Repair` would choose if the verdict recommends none.
 
-    None where nothing can be fitted either.
+    None if nothing can be fitted.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def repair_of(diagnosis: Diagnosis) -> DiagnosedRepair | None:
     >>> repair_of(diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)).rung
     'chosen'
     """
-    from oddslip.diagnosis.comparison import name_repair  # not loaded for a mere evaluation
+    from oddslip.diagnosis.comparison import name_repair  # only loaded for a diagnosis
 
     rung, parts = diagnosis.verdict.repair or "chosen", diagnosis.decomposition
     if rung not in diagnosis.ladder:
@@ -64,7 +64,7 @@ def repair_of(diagnosis: Diagnosis) -> DiagnosedRepair | None:
 
 
 MAX_RUNGS = 7
-# The rungs of a first screen, those that matter most first.
+# The rungs of the first screen, the most important first.
 MAIN_RUNGS = (
     "raw",
     "unweighted",
@@ -193,12 +193,12 @@ class Step(NamedTuple):
 
     @property
     def joint(self) -> float:
-        """The level at which the bar before it hands over."""
+        """The level where the previous bar ends."""
         return self.stop if self.is_model else self.start
 
 
 def waterfall_steps(waterfall: Waterfall) -> list[Step]:
-    """The bars from the twin down to the weighted model, and what each repair makes of it.
+    """The bars from the twin down to the weighted model, and from there to each repair.
 
     Examples
     --------
@@ -282,7 +282,7 @@ def lacks_regime(diagnosis: Diagnosis) -> str:
         "the weight of every label (weights=, --weights)": diagnosis.weights,
         "the scores of the unweighted twin (unweighted=, --unweighted)": parts,
     }
-    needs = [name for name, given in inputs.items() if given is None]
+    needs = [name for name, value in inputs.items() if value is None]
     if needs:
         return f"Its place needs {' and '.join(needs)}."
     if parts is not None and parts.loss <= 0:
@@ -293,12 +293,12 @@ def lacks_regime(diagnosis: Diagnosis) -> str:
 
 
 def is_open(point: RegimePoint) -> bool:
-    """Whether more than essentially no cell is saturated: such marks are drawn open."""
+    """Whether a relevant share of cells is saturated; such marks are drawn open."""
     return point.saturated_share > SATURATED_SHARE
 
 
 class Regimes(NamedTuple):
-    """Reference points and where they come from; no points where the package holds none."""
+    """Reference points and their origin; no points if the package has none."""
 
     source: str
     points: tuple[RegimePoint, ...]
@@ -319,7 +319,7 @@ def read_regimes() -> Regimes:
             saturated_share=float(point["saturated_share"]),
         )
         for point in stored["points"]
-        # A model without a loss or without a readable shift has no place in the picture.
+        # A model without a loss or without a readable shift is not in the picture.
         if point["ratio"] is not None and point["returned"] is not None
     )
     return Regimes(str(stored["source"]), points)
@@ -345,7 +345,7 @@ class RegimeCounts(NamedTuple):
 
 
 def count_regimes(points: Iterable[RegimePoint]) -> RegimeCounts:
-    """How often the paper's association holds among these models; a report's own is left out.
+    """How often the paper's association holds among these models, without the report's own model.
 
     Examples
     --------
@@ -368,7 +368,7 @@ def count_regimes(points: Iterable[RegimePoint]) -> RegimeCounts:
 def tell_association(counts: RegimeCounts, diagnosis: Diagnosis | None = None) -> list[str]:
     """The paper's association in words, and how often it held.
 
-    A diagnosis in another metric than the models trained before is told apart from them.
+    A diagnosis in another metric than that of the reference models is distinguished from them.
 
     Examples
     --------
@@ -410,13 +410,13 @@ def kind_of(rung: str) -> Literal["raw", "repair", "reference"]:
     """Whether a rung is raw, something to deploy in its place, or something to compare with."""
     if rung == "raw":
         return "raw"
-    from oddslip.diagnosis.ladder import REPAIRS  # not loaded for a mere evaluation
+    from oddslip.diagnosis.ladder import REPAIRS  # only loaded for a diagnosis
 
     return "repair" if rung in (*REPAIRS, "isotonic, identity") else "reference"
 
 
 def hurts(ladder: Ladder, rung: str, metric: str | None = None) -> bool:
-    """Whether a repair stands below raw, in the ladder's metric unless told."""
+    """Whether a repair is below raw; default: in the metric of the ladder."""
     return kind_of(rung) == "repair" and ladder.value(rung, metric) < ladder.value("raw", metric)
 
 
@@ -431,7 +431,7 @@ def tell_signal(diagnosis: Diagnosis) -> str:
 
 
 def tell_likeness(diagnosis: Diagnosis) -> str:
-    """How far the twin follows the scores, in words; empty where that is not known."""
+    """How closely the twin follows the scores, in words; empty if that is not known."""
     agreement = diagnosis.likeness
     if agreement is None or agreement.mean is None:
         return ""
@@ -439,7 +439,7 @@ def tell_likeness(diagnosis: Diagnosis) -> str:
 
 
 def tell_shown(diagnosis: Diagnosis) -> str:
-    """Whether the probabilities of what is shown are right, as they are and repaired."""
+    """Whether the probabilities of the labels shown are right, raw and repaired."""
     raw, chosen = diagnosis.shown["raw"], diagnosis.shown.get("chosen")
     text = f"Probabilities of the labels shown are off by {_off(raw)} (ECE@{diagnosis.k})"
     if chosen is None or diagnosis.chosen is None or diagnosis.chosen.name == "raw":
@@ -448,7 +448,7 @@ def tell_shown(diagnosis: Diagnosis) -> str:
 
 
 def _off(reliability: Reliability) -> str:
-    """How far probabilities are from the share that is true, in either direction and in all."""
+    """How far probabilities are from the share that is true: on average, and in sum."""
     way = "high" if reliability.bias > 0 else "low"
     return (
         f"{score(reliability.ece)} on average, too {way} by {score(abs(reliability.bias))} in all"
@@ -456,13 +456,13 @@ def _off(reliability: Reliability) -> str:
 
 
 def finite_budget(shifts: LabelShifts) -> float | None:
-    """The step budget if there is one and it binds at all."""
+    """The step budget, if there is one and it can bind."""
     budget = shifts.budget
     return budget if budget is not None and math.isfinite(budget) else None
 
 
 def tell_residual(shifts: LabelShifts) -> list[str]:
-    """What the inversion leaves within rows, beside its bounds; empty where nothing is known."""
+    """The error that the inversion leaves within rows, and its bounds; empty if unknown."""
     rest, bounds = shifts.residual, shifts.inversion
     sentences = []
     if rest is not None and rest.median_spread is not None and rest.largest_spread is not None:

@@ -1,4 +1,4 @@
-"""Results on a terminal. Names and paths are hostile text: see `printable`."""
+"""Results on a terminal. Names and paths are untrusted text: see `printable`."""
 
 from __future__ import annotations
 
@@ -22,15 +22,20 @@ from oddslip.core.formatting import (
     times,
     value_text,
 )
-from oddslip.metrics.evaluation import metric_name
+from oddslip.metrics.at_k import metric_name
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.padding import Padding
+    from rich.table import Table
+
     from oddslip.calibrators.fitted_repair import FittedRepair
     from oddslip.diagnosis.decomposition import Decomposition
     from oddslip.diagnosis.findings import Finding
     from oddslip.diagnosis.ladder import Ladder
     from oddslip.diagnosis.plan import Plan
     from oddslip.diagnosis.result import Diagnosis
+    from oddslip.diagnosis.rounds import Rounds
     from oddslip.diagnosis.summary import CommandFiles
     from oddslip.metrics.evaluation import Comparison, Evaluation
     from oddslip.selection.repair import SelectionTable
@@ -41,7 +46,7 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
-def new_table(*columns: str) -> Any:
+def new_table(*columns: str) -> Table:
     """A plain table: first column left, numbers right."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -53,7 +58,7 @@ def new_table(*columns: str) -> Any:
 
 
 class Reader(NamedTuple):
-    """Where a text is read, and so where it says that the rest is."""
+    """Where a text is read, which decides how it refers to the details."""
 
     details: str
     labels: str
@@ -64,7 +69,7 @@ PYTHON = Reader(".findings, .ladder", ".to_dict() has all")
 PIPED = 100  # columns where there is no terminal
 
 
-def as_text(pieces: Iterable[Any]) -> str:
+def as_text(pieces: Iterable[RenderableType]) -> str:
     """Texts and tables as plain lines, for `print` of a result."""
     import io
 
@@ -84,14 +89,14 @@ def as_text(pieces: Iterable[Any]) -> str:
 # -------------------------------------------------------------------------------------- evaluations
 
 
-def show_evaluation(evaluation: Evaluation) -> Iterator[Any]:
+def show_evaluation(evaluation: Evaluation) -> Iterator[RenderableType]:
     """What to print, piece by piece: a table and two sentences."""
     yield evaluation_table(evaluation)
     yield rows_sentence(evaluation)
     yield ties_sentence(evaluation)
 
 
-def show_comparison(comparison: Comparison) -> Iterator[Any]:
+def show_comparison(comparison: Comparison) -> Iterator[RenderableType]:
     """Paired differences, first minus second."""
     table = new_table("metric", "difference", "interval")
     for name, estimate in comparison.differences.items():
@@ -100,7 +105,7 @@ def show_comparison(comparison: Comparison) -> Iterator[Any]:
     yield table
 
 
-def evaluation_table(evaluation: Evaluation) -> Any:
+def evaluation_table(evaluation: Evaluation) -> Table:
     """Metrics of one ranking with their intervals."""
     table = new_table("metric", "value", f"{level_name(evaluation.level)} interval")
     for name, estimate in evaluation.metrics.items():
@@ -112,7 +117,7 @@ def evaluation_table(evaluation: Evaluation) -> Any:
 
 def comparison_table(
     first: Evaluation, second: Evaluation, comparison: Comparison, names: tuple[str, str]
-) -> Any:
+) -> Table:
     """Two rankings side by side with their paired differences."""
     table = new_table(
         "metric",
@@ -142,7 +147,7 @@ def rows_sentence(evaluation: Evaluation) -> str:
 
 
 def ties_sentence(evaluation: Evaluation, what: str = "") -> str:
-    """How much of the result is owed to ties."""
+    """How much of the result depends on ties."""
     e = evaluation
     of = f" of {what}" if what else ""
     if not e.n_tied:
@@ -154,7 +159,7 @@ def ties_sentence(evaluation: Evaluation, what: str = "") -> str:
     )
 
 
-def ladder_table(results: Mapping[str, Evaluation], metric: str) -> Any:
+def ladder_table(results: Mapping[str, Evaluation], metric: str) -> Table:
     """Rungs of a repair ladder: one metric with its interval, and the within-label AUC."""
     first = next(iter(results.values()))
     table = new_table(
@@ -170,15 +175,15 @@ def ladder_table(results: Mapping[str, Evaluation], metric: str) -> Any:
 # ------------------------------------------------------------------------------------------ repairs
 
 
-def repair_table(fitted: FittedRepair) -> Any:
+def repair_table(fitted: FittedRepair) -> Table:
     """What a fitted repair did to the labels."""
     table = new_table("what was done", "labels", "calibration positives")
     record = fitted.record
     for action in sorted(set(record.action), key=record.action.index):
         positives = [
             int(n)
-            for n, done in zip(record.n_positives, record.action, strict=True)
-            if done == action
+            for n, label_action in zip(record.n_positives, record.action, strict=True)
+            if label_action == action
         ]
         low, high = min(positives), max(positives)
         count = f"{low:,}" if low == high else f"{low:,} to {high:,}"
@@ -189,13 +194,13 @@ def repair_table(fitted: FittedRepair) -> Any:
     return table
 
 
-def show_selection(table: SelectionTable) -> Iterator[Any]:
+def show_selection(table: SelectionTable) -> Iterator[RenderableType]:
     """The table of a choice, and why it was made."""
     yield selection_table(table)
     yield table.why
 
 
-def selection_table(table: SelectionTable) -> Any:
+def selection_table(table: SelectionTable) -> Table:
     """Out-of-fold means of all candidates, and their differences to raw."""
     rows = new_table(
         "candidate",
@@ -226,7 +231,7 @@ def show_diagnosis(
     verbose: bool = False,
     reader: Reader = TERMINAL,
     files: CommandFiles | None = None,
-) -> Iterator[Any]:
+) -> Iterator[RenderableType]:
     """What to print, piece by piece: three sentences, the ladder and the findings.
 
     Parameters
@@ -272,19 +277,19 @@ class CodeLine(NamedTuple):
 
     code: str
 
-    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.segment import Segment
 
         yield Segment(f"  {printable(self.code)}")
         yield Segment.line()
 
 
-def rung_table(ladder: Ladder, chosen: str = "chosen", rungs: Iterable[str] | None = None) -> Any:
+def rung_table(ladder: Ladder, chosen: str = "chosen", rungs: Iterable[str] | None = None) -> Table:
     """Rungs, all by default, with their metric and their paired difference to raw."""
     level = f"{level_name(ladder.level)} interval"
     table = new_table("rung", ladder.metric_name, level, "minus raw", level)
     table.padding = (0, 1, 0, 0)  # five columns in 80 characters
-    table.columns[0].no_wrap = False  # where that is not enough, names wrap and numbers stay whole
+    table.columns[0].no_wrap = False  # if that is not enough, names wrap, not numbers
     for name in ladder if rungs is None else rungs:
         estimate, difference = ladder.estimate(name), ladder.gain(name)
         cells = [chosen if name == "chosen" else name, score(estimate.value), interval(estimate)]
@@ -317,7 +322,7 @@ def loss_sentence(d: Diagnosis, parts: Decomposition) -> str:
     return f"{loss}: {', '.join(parts_text)}."
 
 
-def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[Any]:
+def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[RenderableType]:
     """A finding in two lines; with its evidence if verbose."""
     yield f"{finding.code} {finding.severity}: {printable(finding.sentence)}"
     yield _indented(f"-> {finding.advice}")
@@ -328,7 +333,7 @@ def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[Any]:
         yield _indented(f"{evidence} (docs/{finding.anchor})")
 
 
-def _indented(text: str) -> Any:
+def _indented(text: str) -> Padding:
     """A paragraph that keeps its indent where it wraps."""
     from rich.padding import Padding
     from rich.text import Text
@@ -336,13 +341,13 @@ def _indented(text: str) -> Any:
     return Padding(Text(printable(text)), (0, 0, 0, 2), expand=False)
 
 
-def _evidence(value: Any) -> str:
-    """A mapping in braces: on one line its names would run into those around it."""
+def _evidence(value: object) -> str:
+    """A value of evidence; a mapping is put in braces, to separate it from its neighbours."""
     text = value_text(value)
     return f"{{{text}}}" if isinstance(value, Mapping) else text
 
 
-def _details(d: Diagnosis, reader: Reader) -> Iterator[Any]:
+def _details(d: Diagnosis, reader: Reader) -> Iterator[RenderableType]:
     from oddslip.reports.numbers import (
         finite_budget,
         label_columns,
@@ -385,7 +390,7 @@ def _details(d: Diagnosis, reader: Reader) -> Iterator[Any]:
 # -------------------------------------------------------------------------------------------- plans
 
 
-def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
+def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[RenderableType]:
     """What to print, piece by piece: texts and tables."""
     yield printable(plan.recommendation)
     yield ""
@@ -410,7 +415,7 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
     for name, value in rows.items():
         table.add_row(name, value)
     yield table
-    if low < high:  # nothing is measured yet, so what the inversion will do is a prediction
+    if low < high:  # nothing is measured yet: the effect of the inversion is a prediction
         from oddslip.reports.numbers import count_regimes, read_regimes, tell_association
 
         yield " ".join(tell_association(count_regimes(read_regimes().points)))
@@ -453,7 +458,7 @@ class LabelTable:
         self.headings = headings
         self.rows = rows
 
-    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.cells import cell_len
 
         columns = zip(self.headings, *self.rows, strict=True)
@@ -477,8 +482,10 @@ class LabelTable:
             yield table
 
 
-def label_lines(columns: dict[str, Any], n_labels: int, reader: Reader = TERMINAL) -> Iterator[Any]:
-    """The labels with most positives, with all their columns."""
+def label_lines(
+    columns: dict[str, Any], n_labels: int, reader: Reader = TERMINAL
+) -> Iterator[RenderableType]:
+    """The labels with the most positives, with all their columns."""
     n_lines = min(n_labels, MAX_LABELS)
     headings = {name: short for name, short in HEADINGS.items() if name in columns}
     positives = columns.get("evaluation_positives", columns.get("n_positives"))
@@ -489,3 +496,29 @@ def label_lines(columns: dict[str, Any], n_labels: int, reader: Reader = TERMINA
     )
     if n_lines < n_labels:
         yield f"{n_lines} of {n_labels:,} labels shown; {reader.labels}."
+
+
+def show_rounds(rounds: Rounds) -> Iterator[Any]:
+    """A metric by rounds, and where it is best."""
+    name = metric_name(rounds.metric, rounds.k)
+    with_shift = rounds.shift_ratio is not None
+    table = new_table(
+        "rounds",
+        f"raw {name}",
+        f"repaired {name}",
+        "cells at 1.0",
+        *(["realized shift"] if with_shift else []),
+    )
+    for at, number in enumerate(rounds.rounds):
+        cells = [f"{number:,}", score(rounds.raw[at]), score(rounds.repaired[at])]
+        cells.append(small_percent(rounds.saturated[at]))
+        if rounds.shift_ratio is not None:
+            cells.append(f"{rounds.shift_ratio[at]:.2f}")
+        table.add_row(*cells)
+    yield table
+    yield (
+        f"Raw is best after {rounds.best_raw:,} rounds, repaired after {rounds.best_repaired:,}. "
+        f"Stopping where raw is best costs {rounds.cost_of_stopping_by_raw:.4f} of repaired {name}."
+    )
+    if with_shift:
+        yield "Realized shift: median over labels, as a share of the intended one, ln w."

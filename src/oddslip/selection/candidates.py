@@ -10,6 +10,9 @@ from oddslip.errors import InvalidInput
 
 PAPER_TAUS = (0, 1, 2, 5, 10)
 STRENGTHS = (5, 20)
+FOLDABLE = frozenset(
+    ("raw", "inversion", "label_free", "temperature", "offset", "halfway", "hierarchical", "platt")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,11 @@ class Candidate:
     def needs_weights(self) -> bool:
         """Whether it cannot be fitted without the weights that labels were trained with."""
         return "weights" in CATALOGUE[self.form].needs
+
+    @property
+    def foldable(self) -> bool:
+        """Whether its maps are lines of the log-odds, which `oddslip.fold` writes into a model."""
+        return self.form in FOLDABLE
 
     @property
     def complexity(self) -> tuple[int, int]:

@@ -11,20 +11,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from oddslip.calibrators import build_calibrator
 from oddslip.calibrators.fixed import build_inversion_maps, build_raw_maps
-from oddslip.calibrators.hierarchical import STRENGTH
+from oddslip.calibrators.hierarchical import STRENGTH, mix_maps
 from oddslip.calibrators.logistic.moments import Summary
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.mixture import mix_maps
 from oddslip.calibrators.policy import (
+    DeadLabelPolicy,
+    Fitted,
     LabelRecord,
     build_maps,
     build_shared_maps,
@@ -33,23 +32,22 @@ from oddslip.calibrators.policy import (
 )
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
+from oddslip.core.passes import Passes, run, share_passes
 from oddslip.core.threads import release_memory
+from oddslip.core.types import Floats, Ints
 from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fold_counts import FoldedPositives, FoldStatistics, summaries_bytes
 from oddslip.sources import Source
-from oddslip.sources.passes import read_together
-from oddslip.sources.views import SummarisedSource
 from oddslip.tallies.cell_counts import CellCounts, Knots
 
-Fitted = tuple[LabelMaps, LabelRecord]
 MapsByFold = list[list[LabelMaps]]  # [fold][candidate]
 T = TypeVar("T")
 
 # Scores at which a shrunk map has knots besides the isotonic ones: every quarter of a nat, which
 # keeps the chords of an offset map within 2% of it.
 _CENTRE = np.linspace(-20.0, 20.0, 161)
-GRIDS: dict[Kind, NDArray[np.float64]] = {
+GRIDS: dict[Kind, Floats] = {
     "margin": np.concatenate([np.arange(-40.0, -20.0), _CENTRE, np.arange(21.0, 41.0)]),
     "probability": np.concatenate([[0.0], expit(_CENTRE), [1.0]]),
 }
@@ -98,13 +96,8 @@ class FoldFits:
         Which of the fold assignments.
     statistics : FoldStatistics
         The counts that the candidates need.
-    dead : {"prior", "identity", "exclude"}
-    prior : array-like, optional
-        Of each label; else the smoothed prevalence of the rows fitted on.
-    weights : number, array-like or str, optional
-        As in `oddslip.calibrators.Inversion`, for candidates that need or take them.
-    threads : int, optional
-        Threads to use; all cores available unless told.
+    policy : DeadLabelPolicy
+        Whose ``tau`` is that of each candidate.
     """
 
     def __init__(
@@ -113,14 +106,9 @@ class FoldFits:
         positives: FoldedPositives,
         repeat: int,
         statistics: FoldStatistics,
-        *,
-        dead: str,
-        prior: Any,
-        weights: Any = None,
-        threads: int | None = None,
+        policy: DeadLabelPolicy,
     ) -> None:
-        self.source = source
-        self.dead, self.prior, self.weights, self.threads = dead, prior, weights, threads
+        self.source, self.policy = source, policy
         self.n_fits: Counter[str] = Counter()
         self._cache: dict[tuple[Any, ...], Any] = {}
         self._near: dict[str, Any] = {}
@@ -158,14 +146,13 @@ class FoldFits:
         """Whether smooth candidates can be fitted."""
         return bool(self._statistics.summaries)
 
-    def fit_together(self, candidates: Sequence[Candidate]) -> list[Fitted]:
+    def fit_together(self, candidates: Sequence[Candidate]) -> Passes[list[Fitted]]:
         """Maps of candidates, of all rows; those that read the rows again read them together."""
         forms = {MIXED.get(each.form, each.form) for each in candidates}
         forms = {"hierarchical" if form == "halfway" else form for form in forms}
         smooth = sorted(forms - {*AS_THEY_ARE, *COUNTED})
         self._summary(None)  # which all of them start from
-        functions = [partial(self._fit_all_rows, form) for form in smooth]
-        fits = read_together(self.source, functions, threads=self.threads, what="fitting maps")
+        fits = yield from share_passes([self._fit_all_rows(form) for form in smooth])
         for form, fitted in zip(smooth, fits, strict=True):
             self._once((form, None), lambda *_, fit=fitted: fit)
         return [self.fit(each, None) for each in candidates]
@@ -207,11 +194,10 @@ class FoldFits:
 
     def record(self, tau: int, left_out: int | None) -> LabelRecord:
         """What becomes of each label without a fold."""
-        totals = self._totals_without(left_out)
-        return record_policy(totals, dead=self.dead, tau=tau, prior=self.prior)
+        return record_policy(self._totals_without(left_out), replace(self.policy, tau=tau))
 
     def _record_alike(self, action: str, left_out: int | None) -> LabelRecord:
-        return record_alike(action, self._totals_without(left_out), self.prior)
+        return record_alike(action, self._totals_without(left_out), self.policy.prior)
 
     def _raw(self, left_out: int | None) -> Fitted:
         def make() -> LabelMaps:
@@ -222,8 +208,9 @@ class FoldFits:
     def _invert(self, left_out: int | None) -> Fitted:
         """The inversion is not fitted; a named weight is resolved on the rows that count."""
         record = self._record_alike("inverted", left_out)
-        totals, names = self._totals_without(left_out), self.source.label_names
-        return build_inversion_maps(self.source.kind, record, self.weights, totals, names), record
+        totals, source = self._totals_without(left_out), self.source
+        weights, names = self.policy.weights, source.label_names
+        return build_inversion_maps(source.kind, record, weights, totals, names), record
 
     def _knots(self, left_out: int | None) -> Knots:
         return self._once(("isotonic", left_out), self._find_knots)
@@ -261,20 +248,24 @@ class FoldFits:
         Of all rows the summary is known too; what has an exact optimum reads them once from there.
         """
         if left_out is None:
-            return self._fit_all_rows(form, self.source)
+            return run(self.source, self._fit_all_rows(form), what="fitting maps")
         calibrator = self._calibrator(form)
         maps, record, fit = calibrator._map_summary(self._summary(left_out), self._near.get(form))
         self._near[form] = fit
         return maps, record
 
-    def _fit_all_rows(self, form: str, source: Source) -> Fitted:
-        summarised = SummarisedSource(source, self._summary(None))
-        fitted: Fitted = self._calibrator(form)._map_labels(summarised, self.threads)
-        return fitted
+    def _fit_all_rows(self, form: str) -> Passes[Fitted]:
+        fit: Passes[Fitted] = self._calibrator(form)._map_labels(self.source, self._summary(None))
+        return fit
 
     def _calibrator(self, form: str) -> Any:
+        policy = self.policy
         return build_calibrator(
-            form, dead=self.dead, prior=self.prior, weights=self.weights, kind=self.source.kind
+            form,
+            dead=policy.dead,
+            prior=policy.prior,
+            weights=policy.weights,
+            kind=self.source.kind,
         )
 
     def _gather(self, _: str, left_out: int | None) -> Ingredients:
@@ -301,10 +292,10 @@ def totals_by_fold(source: Source, positives: FoldedPositives, repeat: int) -> l
 class Ingredients(NamedTuple):
     """Isotonic and offset values of every label at the knots of both."""
 
-    indptr: NDArray[np.int64]
-    x: NDArray[np.float64]
-    isotonic: NDArray[np.float64]
-    offset: NDArray[np.float64]
+    indptr: Ints
+    x: Floats
+    isotonic: Floats
+    offset: Floats
 
 
 def gather_ingredients(kind: Kind, knots: Knots, offsets: LabelMaps) -> Ingredients:
@@ -312,7 +303,7 @@ def gather_ingredients(kind: Kind, knots: Knots, offsets: LabelMaps) -> Ingredie
     indptr, x, y = knots
     grid = GRIDS[kind]
     counts = np.zeros(indptr.size, np.int64)
-    parts: list[tuple[NDArray[np.float64], ...]] = []
+    parts: list[tuple[Floats, ...]] = []
     for label in np.flatnonzero(np.diff(indptr)).tolist():
         part = slice(indptr[label], indptr[label + 1])
         at = np.union1d(grid, x[part])
@@ -344,16 +335,16 @@ def fit_folds(
     positives: FoldedPositives,
     statistics: Iterable[FoldStatistics],
     candidates: Sequence[Candidate],
-    **settings: Any,
+    policy: DeadLabelPolicy,
 ) -> tuple[list[MapsByFold], FoldFits, Counter[str]]:
     """Maps of every candidate without each fold, by repeat; the last repeat's fits; how many.
 
-    ``settings`` are those of `FoldFits`. What a fold alone needed is released before the next.
+    What a fold alone needed is released before the next.
     """
     n_fits: Counter[str] = Counter()
     maps: list[MapsByFold] = []
     for repeat, fold_statistics in enumerate(statistics):
-        fits = FoldFits(source, positives, repeat, fold_statistics, **settings)
+        fits = FoldFits(source, positives, repeat, fold_statistics, policy)
         maps.append([])
         for fold in range(positives.n_rows.shape[1]):
             maps[-1].append([fits.fit(each, fold)[0] for each in candidates])

@@ -6,21 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.base import ScoreTransformer
+from oddslip.calibrators.base import FitResult, ScoreTransformer
 from oddslip.calibrators.fingerprint import Expected
-from oddslip.calibrators.policy import DeadPolicy, check_policy
+from oddslip.calibrators.policy import DeadLabelPolicy, DeadPolicy, check_policy
 from oddslip.core.panel import Kind
+from oddslip.core.passes import run
 from oddslip.core.results import as_frame, html_table, plain
-from oddslip.core.row_keys import need_ids
+from oddslip.core.row_ids import need_ids
+from oddslip.core.types import Floats, JsonObject, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label, resolve_weights
-from oddslip.metrics.at_k import resolve_propensities
-from oddslip.metrics.evaluation import Estimate, metric_name
+from oddslip.metrics.at_k import Scoring, metric_name, resolve_propensities
+from oddslip.metrics.evaluation import Estimate
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import FoldAssignment, assign_folds
 from oddslip.selection.rules import Choice, Rule, read_rule
@@ -32,7 +31,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CandidateResult:
     """One candidate: its out-of-fold mean, its paired difference to raw, and that one's error."""
 
     candidate: str
@@ -77,10 +76,10 @@ class SelectionTable:
     _gains: tuple[float, ...] = field(repr=False)
 
     @cached_property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[CandidateResult, ...]:
         """One line per candidate, in the order they were given."""
         return tuple(
-            Line(
+            CandidateResult(
                 candidate,
                 self.means[at],
                 Estimate(self._gains[at], *interval),
@@ -109,10 +108,10 @@ class SelectionTable:
 
         return as_text(show_selection(self))
 
-    def __getitem__(self, candidate: str) -> Line:
+    def __getitem__(self, candidate: str) -> CandidateResult:
         return next(line for line in self.lines if line.candidate == candidate)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         fields = ("rule", "chosen", "why", "metric", "k", "n_rows", "n_evaluated", "n_folds",
                  "n_repeats", "seed", "level", "fits")  # fmt: skip
@@ -184,7 +183,7 @@ class Repair(ScoreTransformer):
     rule : str or Rule
         "paper": the best out-of-fold mean of isotonic with tau 0, 1, 2, 5, 10, pooled and raw.
         "auto": a wider choice and more folds, but raw is kept unless a candidate surely beats it,
-        and hierarchical is taken unless the best surely beats that; see docs/selection.md. Or the
+        and hierarchical is taken unless the best surely beats that; see docs/repair.md. Or the
         name of a candidate to take in any case: "raw", "hierarchical", "isotonic-5", ...
     metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}
         What candidates are compared by.
@@ -208,6 +207,9 @@ class Repair(ScoreTransformer):
         Same seed, same folds.
     keyed : bool
         Demand row ids, so that the choice does not depend on the order of the rows.
+    foldable : bool
+        Choose among repairs that `oddslip.fold` can write into a model. ``why_`` says what that
+        costs.
 
     Attributes
     ----------
@@ -222,6 +224,7 @@ class Repair(ScoreTransformer):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.random((400, 3)) < [0.5, 0.1, 0.02]
     >>> scores = np.where(truth, 0.6, 0.4) + 0.3 * rng.random((400, 3)) + [-0.3, 0.0, 0.1]
@@ -238,14 +241,15 @@ class Repair(ScoreTransformer):
         k: int,
         rule: str | Rule = "auto",
         metric: str = "map",
-        propensities: Any = None,
-        prior: Any = None,
-        weights: Any = None,
+        propensities: PerLabel = None,
+        prior: PerLabel = None,
+        weights: PerLabel = None,
         dead: DeadPolicy = "prior",
         kind: Kind = "probability",
         n_folds: int = 5,
         seed: int = DEFAULT_SEED,
         keyed: bool = False,
+        foldable: bool = False,
     ) -> None:
         self.k = k
         self.rule = rule
@@ -258,74 +262,47 @@ class Repair(ScoreTransformer):
         self.n_folds = n_folds
         self.seed = seed
         self.keyed = keyed
+        self.foldable = foldable
 
-    def fit(
-        self,
-        scores: Any,
-        labels: Any = None,
-        *,
-        sample_weight: Any = None,
-        label_names: Sequence[str] | None = None,
-        exclude: Any = None,
-        nan: Nan = "refuse",
-        threads: int | None = None,
-    ) -> Self:
-        """Choose and fit on calibration rows.
-
-        Parameters
-        ----------
-        scores, labels
-            In any form `oddslip.evaluate` takes.
-        sample_weight : array-like of shape (n_rows,), optional
-            How much each row counts, in every fit and in the metric.
-        label_names : sequence of str, optional
-            Names of the labels; a frame or a file brings its own.
-        exclude, nan
-            Cells that count for nothing, in fits and in the metric, as in `oddslip.rank`.
-        threads : int, optional
-            Threads to use; all cores available unless told.
-        """
-        source = self._open_labelled(
-            scores, labels, label_names, threads, sample_weight, exclude, nan
-        )
+    def _fit_rows(self, source: Source) -> FitResult:
         check_policy(self.dead, 0)
         rule = read_rule(self.rule)
         candidates = rule.candidates_for(self.weights)
         if rule.fixed is None:
             candidates = affordable(candidates, source)
+        names = source.label_names
         propensities = resolve_propensities(
-            self.propensities, self._weights_of(source), source.n_labels, source.label_names
+            self.propensities, self._weights_of(source), source.n_labels, names
         )
         if self.keyed:
             need_ids(source.has_ids, "drawing folds")
-        trials = try_candidates(
+        policy = DeadLabelPolicy(
+            self.dead,
+            prior=by_label("prior", self.prior, names),
+            weights=by_label("weights", self.weights, names),
+        )
+        computation = try_candidates(
             source,
             candidates,
-            k=self.k,
-            metric=self.metric,
-            propensities=propensities,
+            Scoring(self.k, self.metric, propensities),
+            policy,
             folds=self._assign_folds(source, rule.repeats_for(source.n_rows)),
             seed=self.seed,
-            dead=self.dead,
-            prior=by_label("prior", self.prior, source.label_names),
-            weights=by_label("weights", self.weights, source.label_names),
-            threads=threads,
         )
-        choice = rule.choose(trials)
+        trials = run(source, computation, what="trying candidates")
+        choice = rule.choose_foldable(trials) if self.foldable else rule.choose(trials)
         chosen = trials.candidates[choice.place]
-        maps, record = trials.fits.fit(chosen, None)
         self.chosen_, self.why_ = chosen.name, choice.why
         self.table_ = make_table(rule, trials, choice)
         expected = Expected(self.metric, *trials.level(choice.place))
         findings = {"chosen": chosen.name, "why": choice.why}
-        self._set_fitted(source, maps, record, threads, expected, **findings)
-        return self
+        return FitResult(*trials.fits.fit(chosen, None), expected, findings)
 
     def _assign_folds(self, source: Source, n_repeats: int) -> Sequence[FoldAssignment]:
         """Folds of the calibration rows, for each repeat."""
         return assign_folds(source, self.n_folds, seed=self.seed, n_repeats=n_repeats)
 
-    def _weights_of(self, source: Source) -> NDArray[np.float64] | None:
+    def _weights_of(self, source: Source) -> Floats | None:
         """The weights by label, where propensities are made of them; as maps read them."""
         if self.weights is None or not isinstance(self.propensities, str):
             return None
@@ -335,10 +312,10 @@ class Repair(ScoreTransformer):
 
     def rank(
         self,
-        scores: Any,
+        scores: ScoresLike,
         *,
         k: int | None = None,
-        exclude: Any = None,
+        exclude: LabelsLike = None,
         nan: Nan = "refuse",
         prior_shift: Any = None,
         names: bool = False,
@@ -348,24 +325,15 @@ class Repair(ScoreTransformer):
 
         Parameters
         ----------
-        scores
-            In any form `oddslip.evaluate` takes.
+        scores, exclude, nan, prior_shift, names, threads
+            As in `FittedRepair.rank`.
         k : int, optional
-            Slots per row; as many as the choice was made for unless told.
-        exclude, nan
-            Cells that count for nothing, as in `oddslip.rank`.
-        prior_shift : "em" or PriorShift, optional
-            Correct prevalences that moved since calibration: see `FittedRepair.transform`.
-        names : bool
-            Names of labels instead of their indices, as in `oddslip.rank`.
-        threads : int, optional
-            Threads to use; all cores available unless told.
+            Slots per row; default: the k of the choice.
 
         Returns
         -------
         ndarray of int32, shape (n_rows, k)
-            Label indices; with ``names`` an array of names, or a frame where a pandas frame was
-            ranked.
+            As from `FittedRepair.rank`.
         """
         k = self.k if k is None else k
         options: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import Bools, Floats, PerLabel
 from oddslip.errors import InvalidInput
-from oddslip.metrics.evaluation import metric_name
+from oddslip.metrics.at_k import metric_name
 from oddslip.selection.candidates import (
     HALFWAY,
     HIERARCHICAL,
@@ -22,7 +22,7 @@ from oddslip.selection.candidates import (
 )
 from oddslip.selection.trials import Trials
 
-# The constants of the default rule; docs/selection.md says how they were chosen.
+# The constants of the default rule; docs/repair.md says how they were chosen.
 GUARD = 3.0  # standard errors by which raw must be beaten: the best of a dozen looks too good
 NAMED_GUARD = 2.0  # by hierarchical and halfway, which were named before: no best of many
 NEAR = 2.0  # standard errors by which the best must beat hierarchical to be taken in its place
@@ -109,7 +109,7 @@ class Rule:
         if self.n_repeats < 1:
             raise InvalidInput(f"n_repeats must be at least 1, got n_repeats={self.n_repeats!r}.")
 
-    def candidates_for(self, weights: Any) -> tuple[Candidate, ...]:
+    def candidates_for(self, weights: PerLabel) -> tuple[Candidate, ...]:
         """Those that can be tried, given the weights or None."""
         if weights is not None:
             return self.candidates
@@ -159,13 +159,32 @@ class Rule:
         why = f"raw is kept: {names[best]} gains {gains[best]:.4f} in out-of-fold {criterion}"
         return Choice(raw, f"{why}, {_in_errors(gains[best], errors[best], guards[best])}.")
 
+    def choose_foldable(self, trials: Trials) -> Choice:
+        """The candidate to take among those that can be folded, and what that costs."""
+        foldable = [each for each in trials.candidates if each.foldable]
+        if self.fixed is not None and not self.fixed.foldable:
+            raise InvalidInput(
+                f"a foldable repair must be affine in the log-odds, got rule {self.name!r}. "
+                f"Use one of {', '.join(each.name for each in WIDE if each.foldable)}."
+            )
+        choice = self.choose(trials.of(foldable))
+        place = trials.candidates.index(foldable[choice.place])
+        best = self.choose(trials).place
+        if best == place:
+            return Choice(place, choice.why)
+        lead, error = trials.lead(best, place)
+        why = (
+            f"{choice.why} That it can be folded costs {lead:.4f} of out-of-fold "
+            f"{metric_name(trials.metric, trials.k)} (standard error {error:.4f}) against "
+            f"{trials.candidates[best].name}."
+        )
+        return Choice(place, why)
+
     def guard_of(self, candidate: Candidate) -> float:
         """Standard errors by which a candidate must beat raw."""
         return dict(self.guards).get(candidate, self.guard or 0.0)
 
-    def _lean(
-        self, trials: Trials, gains: NDArray[np.float64], errors: NDArray[np.float64]
-    ) -> Choice | None:
+    def _lean(self, trials: Trials, gains: Floats, errors: Floats) -> Choice | None:
         """What has the better mean and is sure not to lose what matters, though not to gain."""
         raw = trials.means[trials.candidates.index(RAW)]
         tolerated = min(TOLERANCE, TOLERATED_SHARE * float(raw))
@@ -183,7 +202,7 @@ class Rule:
                 )
         return None
 
-    def _favoured(self, trials: Trials, winner: int, sure: NDArray[np.bool_]) -> int:
+    def _favoured(self, trials: Trials, winner: int, sure: Bools) -> int:
         """The favourite's place if it may stand in for the winner, else the winner's."""
         if self.favourite is None or self.favourite not in trials.candidates:
             return winner
@@ -227,7 +246,7 @@ def read_rule(rule: str | Rule) -> Rule:
 
 def _best(
     trials: Trials,
-    allowed: NDArray[np.bool_],
+    allowed: Bools,
     before: Callable[[Candidate], Any] | None = None,
 ) -> int:
     """The best mean among the allowed; of equals the simplest, or the first by ``before``."""

@@ -11,27 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.logistic.moments import Ranges
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import find_prior, find_unobservable
+from oddslip.calibrators.policy import DeadLabelPolicy, find_prior, find_unobservable
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Panel, check_k
+from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, TallyGroup
+from oddslip.core.types import Bools, Floats, Ints
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
     METRIC_COLUMN,
+    NAMES,
     Column,
+    Scoring,
     check_choice,
-    label_propensities,
     metric_values,
 )
-from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.selection.candidates import RAW, Candidate
 from oddslip.selection.fold_counts import (
@@ -51,9 +52,7 @@ from oddslip.selection.fold_fits import (
 from oddslip.selection.folds import FoldAssignment, FoldNumbers, assign_folds
 from oddslip.sources import Source
 from oddslip.sources.views import take_rows
-from oddslip.tallies.cell_counts import Ints
 
-Floats = NDArray[np.float64]
 NO_DIFFERENCE = 1e-8  # share of the level: smaller errors of a lead are rounding of the products
 
 
@@ -186,8 +185,8 @@ class TrialTally(MergeableTally):
     folds : sequence of FoldAssignment
     raw : int
         The place of raw among the candidates.
-    k, metric
-    propensities : ndarray of shape (n_labels,)
+    scoring : Scoring
+        With propensities.
     """
 
     JOINED: ClassVar = {
@@ -204,12 +203,10 @@ class TrialTally(MergeableTally):
         fitted: list[MapsByFold],
         folds: Sequence[FoldAssignment],
         raw: int,
-        k: int,
-        metric: str,
-        propensities: Floats,
+        scoring: Scoring,
     ) -> None:
-        self.fitted, self.folds, self.raw, self.k = fitted, tuple(folds), raw, k
-        self.metric, self.propensities = metric, propensities
+        self.fitted, self.folds, self.raw = fitted, tuple(folds), raw
+        self.scoring = scoring
         n_folds, size = self.folds[0].n_folds, len(fitted[0][0])
         self.n = np.zeros((len(self.folds), n_folds), np.int64)
         self.first = np.zeros((*self.n.shape, size))
@@ -246,7 +243,8 @@ class TrialTally(MergeableTally):
 
     def _score(self, panel: Panel, fitted: MapsByFold, folds: FoldNumbers) -> Floats:
         values = np.empty((panel.n_rows, len(fitted[0])))
-        positives = panel.positives()
+        positives, scoring = panel.positives(), self.scoring
+        column = METRIC_COLUMN[scoring.metric]
         for fold, maps in enumerate(fitted):
             inside = np.flatnonzero(folds == fold)
             if not inside.size:
@@ -256,9 +254,11 @@ class TrialTally(MergeableTally):
             scored: dict[int, Floats] = {}
             for at, each in enumerate(maps):
                 if id(each) not in scored:
-                    ranked = Rankings.made(each.rank_panel(part, self.k), true, panel.n_labels)
-                    scored[id(each)] = metric_values(ranked, propensities_given=self.propensities)
-                values[inside, at] = scored[id(each)][:, METRIC_COLUMN[self.metric]]
+                    ranked = Rankings.of(each.rank_panel(part, scoring.k), true, panel.n_labels)
+                    scored[id(each)] = metric_values(
+                        ranked, propensities_given=scoring.propensities
+                    )
+                values[inside, at] = scored[id(each)][:, column]
             best = scored[id(maps[0])][:, Column.PSP_BEST]
             self.bests += np.count_nonzero(best), best.sum()
         return values
@@ -266,7 +266,7 @@ class TrialTally(MergeableTally):
     def result(self) -> tuple[TrialSums, TrialSums]:
         """Sums over all rows, and those of each fold in each repeat."""
         scale = float(self.n[0].sum() / self.weight)
-        if self.metric == "psp":
+        if self.scoring.metric == "psp":
             # A ratio of sums. Over the mean best, which all candidates share, it is a mean.
             scale *= self.bests[0] / self.bests[1]
         by_fold = TrialSums(self.n, self.first * scale, self.second * scale**2)
@@ -276,18 +276,13 @@ class TrialTally(MergeableTally):
 def try_candidates(
     source: Source,
     candidates: Sequence[Candidate],
+    scoring: Scoring,
+    policy: DeadLabelPolicy | None = None,
     *,
-    k: int,
-    metric: str = "map",
-    propensities: Floats | None = None,
     folds: Sequence[FoldAssignment] | None = None,
     seed: int = DEFAULT_SEED,
-    dead: str = "prior",
-    prior: Any = None,
-    weights: Any = None,
     also: Sequence[Candidate] = (),
-    threads: int | None = None,
-) -> Trials:
+) -> Passes[Trials]:
     """Evaluate every candidate out of fold.
 
     Parameters
@@ -296,70 +291,53 @@ def try_candidates(
         Calibration rows, with labels.
     candidates : sequence of Candidate
         Raw must be among them.
-    k, metric
-        How rows are scored: "map", "precision", "recall", "ndcg", "psp" or "hit_rate" at K.
-    propensities : ndarray of shape (n_labels,), optional
-        For PSP; by default from the labels of all rows.
+    scoring : Scoring
+        How rows are scored; propensities are by default those of the labels of all rows.
+    policy : DeadLabelPolicy, optional
+        With the weights, where a candidate needs them.
     folds : sequence of FoldAssignment, optional
         One for each repeat; by default five folds, once. See `assign_folds`.
     seed : int
         Of the default folds.
-    dead, prior
-        As in `oddslip.calibrators.Isotonic`.
-    weights : number, array-like or str, optional
-        As in `oddslip.calibrators.Inversion`; needed where a candidate needs them.
     also : sequence of Candidate
         Others that can be fitted on all rows afterwards, and are not tried.
-    threads : int, optional
-        Threads to use; by default all available cores.
 
     Examples
     --------
+    >>> from oddslip.core.passes import run
     >>> from oddslip.selection.candidates import PAPER
     >>> from oddslip.sources import open_source
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.random((60, 4))
     >>> source = open_source(scores, rng.random((60, 4)) < scores * [0.1, 0.2, 0.4, 0.8])
-    >>> trials = try_candidates(source, PAPER, k=2)
+    >>> trials = run(source, try_candidates(source, PAPER, Scoring(k=2)))
     >>> trials.means.shape
     (7,)
     """
-    k = check_k(k, source.n_labels)
-    check_choice("metric", metric, NAMES)
+    scoring = replace(scoring, k=check_k(scoring.k, source.n_labels))
+    check_choice("metric", scoring.metric, NAMES)
+    policy = policy or DeadLabelPolicy()
     folds = assign_folds(source, 5, seed=seed) if folds is None else tuple(folds)
-    positives, counter = _collect_positives(source, (*candidates, *also), folds, threads)
+    positives, counter = yield from _collect_positives(source, (*candidates, *also), folds)
     counts = positives.counts(source.n_labels)
-    statistics = counter.count(folds, threads=threads)
+    statistics = yield from counter.count(folds)
     del counter  # large, and of no use to fits
-    fitted, fits, n_fits = fit_folds(
-        source,
-        positives,
-        statistics,
-        candidates,
-        dead=dead,
-        prior=prior,
-        weights=weights,
-        threads=threads,
-    )
-    if propensities is None:
-        propensities = label_propensities(counts, source.n_rows)
-    totals = source.totals(threads) if source.partial else source.n_rows
+    fitted, fits, n_fits = fit_folds(source, positives, statistics, candidates, policy)
+    totals = source.totals() if source.partial else source.n_rows
     unobservable = find_unobservable(
-        LabelTotals.alike(counts, totals), *find_prior(prior, counts, totals)
+        LabelTotals.alike(counts, totals), *find_prior(policy.prior, counts, totals)
     )
     tally = TrialTally(
         _without_labels(fitted, unobservable),
         folds,
         tuple(candidates).index(RAW),
-        k,
-        metric,
-        propensities,
+        replace(scoring, propensities=scoring.propensities_for(counts, source.n_rows)),
     )
-    total, by_fold = source.run(tally, threads=threads, what="rows out of fold").result()
+    total, by_fold = (yield tally).result()
     return Trials(
         candidates=tuple(candidates),
-        metric=metric,
-        k=k,
+        metric=scoring.metric,
+        k=scoring.k,
         n_folds=folds[0].n_folds,
         n_repeats=len(folds),
         seed=seed,
@@ -372,18 +350,15 @@ def try_candidates(
 
 
 def _collect_positives(
-    source: Source,
-    candidates: Sequence[Candidate],
-    folds: Sequence[FoldAssignment],
-    threads: int | None,
-) -> tuple[FoldedPositives, FoldCounter]:
+    source: Source, candidates: Sequence[Candidate], folds: Sequence[FoldAssignment]
+) -> Passes[tuple[FoldedPositives, FoldCounter]]:
     """All positives with their folds, and what counts the folds between them."""
     ranges = [Ranges(source.n_labels)] if summary_needed(candidates) else []
     needed = counts_needed(candidates)
     buckets = make_buckets(source, folds) if True in needed else []
     tally = PositiveTally(source.n_labels, source.dtype, folds, source.partial)
     group = TallyGroup([tally, *ranges, *buckets])
-    tally, *others = source.run(group, threads=threads, what="positives").tallies
+    tally, *others = (yield group).tallies
     positives = tally.result()
     if not positives.n_evaluated:
         raise InvalidInput(
@@ -395,7 +370,7 @@ def _collect_positives(
     )
 
 
-def _without_labels(fitted: list[MapsByFold], labels: NDArray[np.bool_]) -> list[MapsByFold]:
+def _without_labels(fitted: list[MapsByFold], labels: Bools) -> list[MapsByFold]:
     """The same maps, by which some labels are never ranked; what is one map stays one.
 
     Every slot of a label that is unobservable would count as a miss, though no row can tell.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.formatting import (
     count_of,
@@ -16,6 +14,7 @@ from oddslip.core.formatting import (
     signed_estimate,
     small_percent,
 )
+from oddslip.core.types import Bools, Floats, Ints, JsonObject
 from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.findings import Finding, Severity
 from oddslip.diagnosis.result import Diagnosis
@@ -26,12 +25,12 @@ from oddslip.diagnosis.thresholds import (
     TIED_SHARE,
     UNSEEN_POSITIVES,
 )
-from oddslip.metrics.evaluation import Estimate, metric_name
+from oddslip.metrics.at_k import metric_name
+from oddslip.metrics.evaluation import Estimate
 from oddslip.serving.monitor import CalibrationComparison
 from oddslip.serving.performance import Performance
 from oddslip.shifts import Saturation
 
-Bools = NDArray[np.bool_]
 NameOf = Callable[[int], str]
 MAX_NAMED = 10  # labels named in the evidence
 SAFE = ("healthy", "common_weight", "keep_raw")  # verdicts under which raw scores may be shipped
@@ -205,8 +204,8 @@ def _advise_drift(comparison: CalibrationComparison) -> str:
 
 
 def _evidence(
-    comparison: CalibrationComparison, which: Bools, values: Any, name_of: NameOf
-) -> dict[str, Any]:
+    comparison: CalibrationComparison, which: Bools, values: Floats | Ints, name_of: NameOf
+) -> JsonObject:
     """Number of labels, their share of slots, and those that changed most by name."""
     order = np.argsort(-np.where(which, np.abs(values), -1.0), kind="stable")[:MAX_NAMED]
     return {
@@ -217,7 +216,7 @@ def _evidence(
     }
 
 
-def _furthest(which: Bools, values: Any) -> int:
+def _furthest(which: Bools, values: Floats | Ints) -> int:
     return int(np.where(which, np.abs(values), -1.0).argmax())
 
 
@@ -274,7 +273,7 @@ def performance_alarms(
     max_drop: float,
     metric: str,
     k: int,
-    before: NDArray[np.int64] | None,
+    before: Ints | None,
     drift: tuple[Bools, float] | None,
     name_of: NameOf,
 ) -> Iterator[Finding]:
@@ -332,9 +331,7 @@ def below_popularity(performance: Performance, k: int) -> Finding | None:
     )
 
 
-def labels_came_alive(
-    performance: Performance, before: NDArray[np.int64], name_of: NameOf
-) -> Finding | None:
+def labels_came_alive(performance: Performance, before: Ints, name_of: NameOf) -> Finding | None:
     """OS404."""
     counts = performance.counts
     alive = (before == 0) & (counts > 0)

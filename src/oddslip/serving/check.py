@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -14,18 +14,19 @@ from oddslip.calibrators.fitted_repair import (
     FittedRepair,
     align_labels,
     load_repair,
-    open_as,
     rank_mapped,
 )
 from oddslip.core.arguments import check_replicates, check_seed, is_number
 from oddslip.core.formatting import count_of, estimated, score, signed_estimate
 from oddslip.core.panel import Kind, check_k
 from oddslip.core.results import as_frame, html_findings, html_table, label_frame, plain
+from oddslip.core.types import Array, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.diagnosis.diagnose import diagnose
 from oddslip.diagnosis.findings import CODES, Finding, Severity, order_findings
 from oddslip.errors import InvalidInput
 from oddslip.io.paths import is_path
-from oddslip.metrics.evaluation import NAMES, Estimate, metric_name
+from oddslip.metrics.at_k import NAMES, metric_name
+from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import rank
 from oddslip.serving.alarms import (
     COMPARED,
@@ -41,15 +42,21 @@ from oddslip.serving.monitor import CalibrationComparison, compare_with_calibrat
 from oddslip.serving.performance import (
     DROP_LEVEL,
     Baseline,
+    BaselineLike,
     Performance,
     drifted_labels,
     perform,
     read_baseline,
 )
 from oddslip.shifts import saturation
-from oddslip.sources import Source, open_source
-from oddslip.sources.open import Nan
+from oddslip.sources import Source
+from oddslip.sources.open import Nan, kind_for, open_rows
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Measures = dict[str, dict[str, Any]]  # numbers now and before, by name
+RepairLike = object  # a fitted repair, the path of a saved one, or None
 LEVEL = 0.95
 _Z = 1.959963984540054  # standard errors of such an interval
 
@@ -95,14 +102,14 @@ class CheckResult:
     metrics: dict[str, Estimate]
     changes: dict[str, Estimate]
     against: str
-    measures: dict[str, dict[str, Any]]
+    measures: Measures
     looked_for: tuple[str, ...]
     k: int
     n_rows: int
     n_labels: int
     n_evaluated: int | None
     label_names: tuple[str, ...] | None
-    labels: dict[str, Any]
+    labels: dict[str, Array]
 
     def finding(self, code: str) -> Finding | None:
         """The finding with this code, or None.
@@ -122,7 +129,7 @@ class CheckResult:
         others = count_of(len(self.findings), "finding")
         return "Passed." if not self.findings else f"Passed, with {others}."
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types: the output of ``--json``, and a line of the log."""
         return plain(  # type: ignore[no-any-return]
             {
@@ -143,7 +150,7 @@ class CheckResult:
             }
         )
 
-    def to_frame(self, what: Literal["measures", "labels"] = "measures") -> Any:
+    def to_frame(self, what: Literal["measures", "labels"] = "measures") -> DataFrame:
         """A pandas data frame.
 
         Parameters
@@ -163,7 +170,7 @@ class CheckResult:
             }
         )
 
-    def _lines(self) -> list[tuple[str, Any, Any, Any, Any]]:
+    def _lines(self) -> list[tuple[str, float | None, float | None, float | None, float | None]]:
         """Name, value before, value now, and interval of every number."""
         lines = [
             (name, each["before"], each["now"], each.get("low"), each.get("high"))
@@ -219,17 +226,17 @@ class CheckResult:
 
 
 def check(
-    repair: Any,
-    scores: Any,
-    labels: Any = None,
+    repair: RepairLike,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     k: int | None = None,
-    baseline: Any = None,
+    baseline: BaselineLike = None,
     fail_on: str | Iterable[str] | None = None,
     max_drop: float = 0.01,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     n_replicates: int = 1000,
     seed: int = DEFAULT_SEED,
@@ -291,20 +298,20 @@ def check(
     n_replicates, seed = check_replicates(n_replicates), check_seed(seed)
     if not (is_number(max_drop) and 0 <= max_drop <= 1):
         raise InvalidInput(f"max_drop must be between 0 and 1, got {max_drop!r:.40}.")
-    severity = _read_fail_on(fail_on)
-    sampling: dict[str, Any] = {"n_replicates": n_replicates, "seed": seed, "threads": threads}
+    sampling = {"n_replicates": n_replicates, "seed": seed}
+    settings = _Settings(baseline, _read_fail_on(fail_on), float(max_drop), sampling)
+    options: dict[str, Any] = {"label_names": label_names, "exclude": exclude, "nan": nan}
+    options["threads"] = threads
     if repair is None:
-        source = open_source(
-            scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
-        )
+        source = open_rows(scores, labels, kind=kind, **options)
         if k is None:
             raise InvalidInput("k is needed to check raw scores: how many labels does a row show?")
-        k = check_k(k, source.n_labels)
-        return _check_raw(source, k, baseline, severity, float(max_drop), sampling)
+        return _check_raw(source, check_k(k, source.n_labels), settings)
     fitted = _read_repair(repair)
     if kind is not None and kind != fitted.maps.kind:
         raise InvalidInput(f"this repair was fitted on {fitted.maps.kind} scores, got {kind!r}.")
-    source = open_as(fitted.maps.kind, scores, labels, label_names, exclude=exclude, nan=nan)
+    kind = kind_for(scores, fitted.maps.kind)
+    source = open_rows(scores, labels, kind=kind, **options)
     fingerprint_k = fitted.fingerprint and fitted.fingerprint.k
     slots = fingerprint_k if k is None else k
     slots = fitted.parameters.get("k") if slots is None else slots
@@ -315,35 +322,35 @@ def check(
         raise InvalidInput(
             f"k must be that of the repair's fingerprint, k={fingerprint_k}, got k={k}."
         )
-    return _check_repaired(fitted, source, k, baseline, severity, float(max_drop), sampling)
+    return _check_repaired(fitted, source, k, settings)
 
 
-def _check_raw(
-    source: Source,
-    k: int,
-    baseline: Any,
-    fail_on: tuple[str, ...] | str,
-    max_drop: float,
-    sampling: dict[str, Any],
-) -> CheckResult:
+class _Settings(NamedTuple):
+    """Arguments of a check that do not depend on the rows."""
+
+    baseline: BaselineLike
+    fail_on: tuple[str, ...] | str
+    max_drop: float
+    sampling: dict[str, Any]
+
+
+def _check_raw(source: Source, k: int, settings: _Settings) -> CheckResult:
     """Check raw scores before deployment."""
-    threads = sampling["threads"]
+    baseline, fail_on, max_drop, sampling = settings
     performance, looked_for = None, ["OS202", "OS203"]
     if source.has_labels:
         diagnosis = diagnose(source, k=k, **sampling)
         findings = [*diagnosis.findings]
         if verdict := verdict_alarm(diagnosis):
             findings.append(verdict)
-        before = read_baseline(baseline, source, k, source.kind, False, threads)
-        performance = perform(
-            source, rank(source, k=k, threads=threads), diagnosis.prior, before, **sampling
-        )
+        before = read_baseline(baseline, source, k, source.kind, False)
+        performance = perform(source, rank(source, k=k), diagnosis.prior, before, **sampling)
         findings += performance_alarms(performance, max_drop, "map", k, None, None, str)
         looked_for = [*(code for code in CODES if code < "OS5"), "OS508", "OS510"]
         stored = diagnosis.saturation
     else:
         _reject_baseline(baseline)
-        stored = saturation(source, k=k, distinct=False, threads=threads)
+        stored = saturation(source, k=k, distinct=False)
         findings = [*raw_alarms(stored, source.kind)]
     measures = {
         "saturated_share": {"before": None, "now": stored.share},
@@ -356,21 +363,15 @@ def _check_raw(
 
 
 def _check_repaired(
-    fitted: FittedRepair,
-    source: Source,
-    k: int,
-    baseline: Any,
-    fail_on: tuple[str, ...] | str,
-    max_drop: float,
-    sampling: dict[str, Any],
+    fitted: FittedRepair, source: Source, k: int, settings: _Settings
 ) -> CheckResult:
     """Check the scores that a repair serves."""
-    threads = sampling["threads"]
+    baseline, fail_on, max_drop, sampling = settings
     order = align_labels(fitted.label_names, fitted.maps.n_labels, source)
-    at: Any = slice(None) if order is None else order
+    at: slice | Ints = slice(None) if order is None else order
     maps = fitted.maps if order is None else fitted.maps.take(order)
     prior, before = fitted.record.prior[at], fitted.record.n_positives[at]
-    now = take_fingerprint(source, maps, k, threads)
+    now = take_fingerprint(source, maps, k)
     calibrated = fitted.fingerprint and fitted.fingerprint.take(order)
     findings: list[Finding] = []
     looked_for: list[str] = []
@@ -387,16 +388,18 @@ def _check_repaired(
         looked_for += [*COMPARED, *(COMPARED_AT_K if calibrated.k is not None else ())]
     performance = None
     if source.has_labels:
-        earlier = read_baseline(baseline, source, k, fitted.maps.kind, True, threads)
+        earlier = read_baseline(baseline, source, k, fitted.maps.kind, True)
         metric = "map"
         if earlier is None and calibrated is not None and calibrated.expected is not None:
             metric = calibrated.expected.metric if calibrated.expected.metric in NAMES else "map"
             earlier = Baseline(
                 "what the repair reached out of fold", {metric: calibrated.expected[1:]}
             )
-        ranking = rank_mapped(source, maps, k, threads=threads)
+        ranking = rank_mapped(source, maps, k)
         performance = perform(source, ranking, prior, earlier, **sampling)
-        n_before: Any = fitted.n_rows if calibrated is None else np.maximum(1, calibrated.n_cells)
+        n_before: int | Ints = (
+            fitted.n_rows if calibrated is None else np.maximum(1, calibrated.n_cells)
+        )
         drift = drifted_labels(before, n_before, performance.counts, np.maximum(1, now.n_cells))
         findings += performance_alarms(performance, max_drop, metric, k, before, drift, name_of)
         looked_for += LABELLED
@@ -414,12 +417,12 @@ def _measure(
     calibrated: Fingerprint | None,
     comparison: CalibrationComparison | None,
     performance: Performance | None,
-) -> dict[str, dict[str, Any]]:
+) -> Measures:
     """Numbers that need no labels, now and before, and the measured precision."""
 
-    def both(of: Any, ranked: bool = False) -> dict[str, Any]:
+    def both(of: Callable[[Fingerprint], float], ranked: bool = False) -> dict[str, float | None]:
         missing = calibrated is None or (ranked and calibrated.k is None)
-        return {"before": None if missing else of(calibrated), "now": of(now)}
+        return {"before": None if calibrated is None or missing else of(calibrated), "now": of(now)}
 
     value, error = now.shown
     drifted = None if comparison is None else int(comparison.drifted.sum())
@@ -444,9 +447,9 @@ def _conclude(
     findings: list[Finding],
     fail_on: tuple[str, ...] | str,
     performance: Performance | None,
-    measures: dict[str, dict[str, Any]],
+    measures: Measures,
     looked_for: Sequence[str],
-    labels: dict[str, Any],
+    labels: dict[str, Array],
 ) -> CheckResult:
     ordered = order_findings(findings)
     failed = tuple(
@@ -479,7 +482,7 @@ def _fails(finding: Finding, fail_on: tuple[str, ...] | str) -> bool:
     return fail_on != "none" and severities.index(finding.severity) <= severities.index(fail_on)
 
 
-def _read_fail_on(value: Any) -> tuple[str, ...] | str:
+def _read_fail_on(value: str | Iterable[str] | None) -> tuple[str, ...] | str:
     """A severity unchanged, codes as a tuple; empty for None."""
     if value is None:
         return ""
@@ -498,7 +501,7 @@ def _read_fail_on(value: Any) -> tuple[str, ...] | str:
     return codes
 
 
-def _read_repair(value: Any) -> FittedRepair:
+def _read_repair(value: RepairLike) -> FittedRepair:
     if is_path(value):
         return load_repair(value)
     fitted = getattr(value, "fitted_", value)
@@ -509,7 +512,7 @@ def _read_repair(value: Any) -> FittedRepair:
     return fitted
 
 
-def _reject_baseline(baseline: Any) -> None:
+def _reject_baseline(baseline: BaselineLike) -> None:
     if baseline is not None:
         raise InvalidInput("a baseline of metrics needs labels, got scores alone.")
 

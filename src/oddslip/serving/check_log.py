@@ -8,8 +8,9 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO
 
+from oddslip.core.types import FilePath, JsonObject
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.files import disk_full_message, flush, hold_file, lock, output_path
 from oddslip.io.inputs import input_path, read_bytes
@@ -24,7 +25,7 @@ _WHEN = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?)?")
 
 
 def append_check(
-    path: Any, result: CheckResult, *, when: str | None = None, about: Mapping[str, str] = {}
+    path: FilePath, result: CheckResult, *, when: str | None = None, about: Mapping[str, str] = {}
 ) -> None:
     """Append a check to a log.
 
@@ -77,7 +78,7 @@ def _append(path: Path, line: bytes) -> None:
         raise UnreadableFile(f"{path} cannot be written ({error.strerror}).") from error
 
 
-def check_log(path: Any) -> None:
+def check_log(path: FilePath) -> None:
     """Raise if a file exists and is no log of checks.
 
     Parameters
@@ -95,7 +96,7 @@ def check_log(path: Any) -> None:
             _check_log(file, path)
 
 
-def _check_log(file: Any, path: Path) -> tuple[int, bytes]:
+def _check_log(file: IO[bytes], path: Path) -> tuple[int, bytes]:
     """The end of the last record of a log, and the separator before the next one.
 
     Raises for a line that is no record, except for the beginning of one that a killed process
@@ -136,7 +137,7 @@ def _is_incomplete(line: bytes) -> bool:
     return False
 
 
-def read_checks(path: Any) -> list[dict[str, Any]]:
+def read_checks(path: FilePath) -> list[JsonObject]:
     """All checks of a log, in order. An incomplete last line is ignored.
 
     Parameters
@@ -169,7 +170,7 @@ def read_checks(path: Any) -> list[dict[str, Any]]:
     return records
 
 
-def check_when(text: Any) -> str:
+def check_when(text: object) -> str:
     """The text, if it is a day or a time in ISO 8601."""
     if not isinstance(text, str) or not _WHEN.fullmatch(text):
         raise InvalidInput(
@@ -179,10 +180,10 @@ def check_when(text: Any) -> str:
     return text
 
 
-def _check_record(record: Any) -> None:
+def _check_record(record: JsonObject) -> None:
     """Raise ValueError unless a record has the fields of the trend page."""
 
-    def number(value: Any, optional: bool = True) -> None:
+    def number(value: object, optional: bool = True) -> None:
         if not (optional and value is None) and type(value) not in (int, float):
             raise ValueError("no number")
 
@@ -199,11 +200,11 @@ def _check_record(record: Any) -> None:
             raise ValueError("no finding")
     if not all(isinstance(code, str) for code in record["failed"]):
         raise ValueError("no code")
-    for part, needed in (("measures", ("before", "now")), ("metrics", ("value", "low", "high"))):
+    for part, keys in (("measures", ("before", "now")), ("metrics", ("value", "low", "high"))):
         for name, each in record[part].items():
             if not isinstance(name, str):
                 raise ValueError("no name")
-            for key in needed:
+            for key in keys:
                 number(each[key])
             for key in ("low", "high"):
                 number(each.get(key))

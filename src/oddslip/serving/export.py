@@ -1,14 +1,16 @@
-"""The result of an export, and the description of a repair that exports include."""
+"""Exports of a repair: the file, its result, and the description that every form includes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from oddslip import __version__
 from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.core.results import plain
+from oddslip.core.types import FilePath, JsonObject
+from oddslip.io.files import atomic_write, check_bytes
+from oddslip.io.paths import check_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Export:
     n_bytes: int
     largest_deviation: float = 0.0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """All fields in built-in types."""
         return {
             "schema": "oddslip.export/1",
@@ -43,7 +45,15 @@ class Export:
         }
 
 
-def describe_repair(repair: FittedRepair) -> dict[str, Any]:
+def write_export(path: FilePath, form: str, raw: bytes, largest_deviation: float = 0.0) -> Export:
+    """Write an export atomically, and read it back before it takes its place."""
+    path = check_path("path", path)
+    with atomic_write(path, check=check_bytes(raw)) as unfinished:
+        unfinished.write_bytes(raw)
+    return Export(path, form, len(raw), largest_deviation)
+
+
+def describe_repair(repair: FittedRepair) -> JsonObject:
     """Origin of a repair, in built-in types."""
     return plain(  # type: ignore[no-any-return]
         {

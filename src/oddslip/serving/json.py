@@ -1,10 +1,8 @@
-"""A repair as a JSON document for other languages, described in docs/production.md."""
+"""A repair as a JSON document for other languages, described in docs/serving.md."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,34 +14,31 @@ from oddslip.calibrators.map_forms import (
     KNOTS,
     compared_constants,
 )
-from oddslip.io.files import atomic_write, check_bytes
+from oddslip.core.types import FilePath, JsonObject
 from oddslip.io.json import with_checksum
 from oddslip.io.paths import check_path
-from oddslip.serving.export import Export, describe_repair, names_of
+from oddslip.serving.export import Export, describe_repair, names_of, write_export
 from oddslip.serving.map_pieces import FORMS
 
 SCHEMA = "oddslip.maps/1"
 
 
-def export_json(repair: FittedRepair, path: Any) -> Export:
+def export_json(repair: FittedRepair, path: FilePath) -> Export:
     """Write the maps as JSON, atomically. See `oddslip.FittedRepair.to_json`."""
-    path = check_path("path", path)
+    check_path("path", path)
     text = json.dumps(with_checksum(describe_maps(repair)), ensure_ascii=False, allow_nan=False)
-    raw = (text + "\n").encode()
-    with atomic_write(path, check=check_bytes(raw)) as unfinished:
-        unfinished.write_bytes(raw)
-    return Export(Path(path), "JSON", len(raw))
+    return write_export(path, "JSON", f"{text}\n".encode())
 
 
-def describe_maps(repair: FittedRepair) -> dict[str, Any]:
+def describe_maps(repair: FittedRepair) -> JsonObject:
     """Everything needed to map and to rank, in built-in types."""
     maps = repair.maps
     constants = compared_constants(maps)
     ranges: dict[tuple[int, int], int] = {}  # labels may share their knots
-    labels: list[dict[str, Any]] = []
+    labels: list[JsonObject] = []
     for at, name in enumerate(names_of(repair)):
         code = int(maps.code[at])
-        label: dict[str, Any] = {"name": name, "form": FORMS[code]}
+        label: JsonObject = {"name": name, "form": FORMS[code]}
         if code == KNOTS:
             span = int(maps.start[at]), int(maps.stop[at])
             label["knots"] = ranges.setdefault(span, len(ranges))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators.map_forms import (
     AFFINE,
@@ -22,6 +21,7 @@ from oddslip.calibrators.map_forms import (
     compared_constants,
     lay_knots,
 )
+from oddslip.core.types import Floats
 
 FORMS = {
     KNOTS: "knots",
@@ -71,7 +71,7 @@ def cut_pieces(maps: Maps) -> list[Piece]:
     return pieces
 
 
-def _cut_knots(whole: Piece, table: NDArray[np.float64]) -> list[Piece]:
+def _cut_knots(whole: Piece, table: Floats) -> list[Piece]:
     lows = np.concatenate([[-np.inf], table[1:, 0]])
     highs = np.concatenate([table[1:, 0], [np.inf]])
     pieces = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.fingerprint import NOT_RANKED, Fingerprint, probabilities_of
@@ -26,12 +26,10 @@ from oddslip.calibrators.prior_shift import (
     find_prior_shift,
 )
 from oddslip.core.proportions import odds_apart, rate_chances, smallest_chance
+from oddslip.core.types import Array, Bools, Floats, Ints
 from oddslip.diagnosis.thresholds import MATERIAL
 from oddslip.shifts.realized import match_counts
 from oddslip.tallies.logodds_histogram import edges_of
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 FAMILY = 0.02  # share of quiet days on which any comparison is reported
 DRAWS = 200  # simulated quiet days
@@ -48,7 +46,7 @@ class Day(NamedTuple):
     """
 
     n_rows: int
-    n_cells: NDArray[np.int64]
+    n_cells: Ints
     bins: Floats
     crowded: Floats
     saturated: Floats
@@ -57,10 +55,10 @@ class Day(NamedTuple):
     shown: float
     shown_error: float
 
-    def total(self, name: str) -> Any:
+    def total(self, name: str) -> Ints:
         """The number of rows of which these are counts."""
         nothing = not getattr(self, name).size
-        return self.n_rows if name == "tied" or nothing else self.n_cells
+        return np.asarray(self.n_rows if name == "tied" or nothing else self.n_cells)
 
 
 COUNTS = ("crowded", "saturated", "slots", "tied")
@@ -110,9 +108,9 @@ class CalibrationComparison:
         """Labels whose scores changed."""
         return self.moved | self.shifted
 
-    def label_columns(self) -> dict[str, Any]:
+    def label_columns(self) -> dict[str, Array]:
         """Columns with one value per label."""
-        columns: dict[str, Any] = {
+        columns: dict[str, Array] = {
             "scores_moved": self.moved,
             "shift_before": self.shift_before,
             "shift_now": self.shift_now,
@@ -238,7 +236,10 @@ def _draw_smallest(first: Day, second: Day, weights: Floats, rng: np.random.Gene
         return day._replace(bins=bins, **counts, shown=error * rng.standard_normal())
 
     one, two = draw(first), draw(second)
-    pairs = [(*_above(one), *_above(two)), _weighted_pair(one, two, weights)]
+    pairs: list[tuple[ArrayLike, ...]] = [
+        (*_above(one), *_above(two)),
+        _weighted_pair(one, two, weights),
+    ]
     pairs += [_count_pair(one, two, name) for name in COUNTS]
     return min(_mean_chance(one, two), *(smallest_chance(*pair) for pair in pairs))
 
@@ -250,9 +251,7 @@ def _precision_variance(*sides: Fingerprint) -> float:
     )
 
 
-def _side(
-    fingerprint: Fingerprint, places: NDArray[np.int64], crowd: NDArray[np.int64], variance: float
-) -> Day:
+def _side(fingerprint: Fingerprint, places: Ints, crowd: Ints, variance: float) -> Day:
     above = count_above(fingerprint.counts, places)
     ends = fingerprint.n_cells[:, None].astype(np.float64)
     bins = -np.diff(np.hstack([ends, above, np.zeros_like(ends)]), axis=1)
@@ -273,17 +272,17 @@ def _side(
     )
 
 
-def _above(day: Day) -> tuple[Floats, NDArray[np.int64]]:
+def _above(day: Day) -> tuple[Floats, Ints]:
     """Rows above each cut, and the total."""
     return np.cumsum(day.bins[:, ::-1], axis=1)[:, -2::-1], day.n_cells[:, None]
 
 
-def _count_pair(first: Day, second: Day, name: str) -> tuple[Any, Any, Any, Any]:
+def _count_pair(first: Day, second: Day, name: str) -> tuple[Floats, Ints, Floats, Ints]:
     """Counts of both sides, each with its total."""
     return getattr(first, name), first.total(name), getattr(second, name), second.total(name)
 
 
-def _bin_weights(both: Floats, mapped: Floats, places: NDArray[np.int64]) -> Floats:
+def _bin_weights(both: Floats, mapped: Floats, places: Ints) -> Floats:
     """Mean calibrated probability between cuts, or its complement if that is smaller."""
     sides = []
     for counts in (both, both * mapped):

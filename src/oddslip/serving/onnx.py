@@ -11,11 +11,9 @@ and logarithms are those of the ONNX runtime, and may differ in the last bit.
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.map_forms import (
@@ -33,10 +31,14 @@ from oddslip.calibrators.map_forms import (
 )
 from oddslip.core.arguments import check_k
 from oddslip.core.panel import Panel
+from oddslip.core.types import Array, FilePath, Ints
 from oddslip.errors import InvalidInput, MissingDependency
-from oddslip.io.files import atomic_write, check_bytes
 from oddslip.io.paths import check_path
-from oddslip.serving.export import Export, describe_repair, names_of
+from oddslip.serving.export import Export, describe_repair, names_of, write_export
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from onnx import ModelProto, NodeProto
 
 OPSET = 18
 IR_VERSION = 8  # of opset 18; older readers do not support its operators anyway
@@ -46,7 +48,7 @@ N_PROBES = 2001  # scores of each label at which a less precise graph is compare
 
 def export_onnx(
     repair: FittedRepair,
-    path: Any,
+    path: FilePath,
     *,
     k: int | None = None,
     scores: str = "float64",
@@ -56,22 +58,20 @@ def export_onnx(
 
     See `oddslip.FittedRepair.to_onnx`.
     """
-    path = check_path("path", path)
+    check_path("path", path)
     model = repair_graph(repair, k=k, scores=scores, precision=precision)
     raw = model.SerializeToString()
     deviation = 0.0 if precision == "float64" else _largest_deviation(repair, model)
-    with atomic_write(path, check=check_bytes(raw)) as unfinished:
-        unfinished.write_bytes(raw)
-    return Export(Path(path), "ONNX", len(raw), deviation)
+    return write_export(path, "ONNX", raw, deviation)
 
 
 def repair_graph(
-    repair: Any,
+    repair: object,
     *,
     k: int | None = None,
     scores: str = "float64",
     precision: str = "float64",
-) -> Any:
+) -> ModelProto:
     """The ONNX graph of a repair, to be joined to the graph of a model.
 
     Parameters
@@ -110,50 +110,39 @@ def repair_graph(
         start = graph.add("Cast", start, to=kind[precision])
     values, probabilities = graph.map_cells(start)
     graph.name(probabilities, "probabilities")
-    outputs: list[Any] = [("probabilities", kind[precision], ["rows", maps.n_labels])]
+    outputs = [("probabilities", kind[precision], ["rows", maps.n_labels])]
     if k is not None:
         k = check_k(k, maps.n_labels)
-        slots = graph.constant(np.array([k], np.int64))
-        graph.nodes.append(
-            helper.make_node("TopK", [values, slots], ["top_values", "top_labels"], axis=1)
-        )
-        graph.nodes.append(
-            helper.make_node(
-                "GatherElements", ["probabilities", "top_labels"], ["top_probabilities"], axis=1
-            )
-        )
+        graph.rank(values, k)
         outputs += [
             ("top_labels", TensorProto.INT64, ["rows", k]),
             ("top_probabilities", kind[precision], ["rows", k]),
         ]
-    used = {name for node in graph.nodes for name in node.input}
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
             "oddslip",
             [helper.make_tensor_value_info("scores", kind[scores], ["rows", maps.n_labels])],
             [helper.make_tensor_value_info(*output) for output in outputs],
-            [
-                onnx.numpy_helper.from_array(array, name)
-                for name, array in graph.constants.items()
-                if name in used
-            ],
+            [onnx.numpy_helper.from_array(array, name) for name, array in graph.used_constants()],
         ),
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="oddslip",
         doc_string="Calibrated probabilities and the top K of scores, by oddslip.",
     )
-    properties = describe_repair(repair) | {"label_names": names_of(repair), "k": k}
-    helper.set_model_props(
-        model,
-        {
-            f"oddslip:{name}": value if isinstance(value, str) else json.dumps(value)
-            for name, value in properties.items()
-        },
-    )
+    helper.set_model_props(model, _properties(repair, k))
     checker.check_model(model, full_check=True)
     return model
+
+
+def _properties(repair: FittedRepair, k: int | None) -> dict[str, str]:
+    """Metadata of the model: texts, and JSON for other values."""
+    properties = describe_repair(repair) | {"label_names": names_of(repair), "k": k}
+    return {
+        f"oddslip:{name}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in properties.items()
+    }
 
 
 def load_onnx() -> Any:
@@ -170,11 +159,11 @@ def load_onnx() -> Any:
 class _Graph:
     """Nodes and constants of the graph, added one by one."""
 
-    def __init__(self, maps: Maps, dtype: np.dtype[Any]) -> None:
+    def __init__(self, maps: Maps, dtype: np.dtype) -> None:
         self.maps, self.dtype = maps, dtype
         self.margin, self.odds = maps.kind == "margin", maps.scale == "log_odds"
-        self.nodes: list[Any] = []
-        self.constants: dict[str, NDArray[Any]] = {}
+        self.nodes: list[NodeProto] = []
+        self.constants: dict[str, Array] = {}
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node; returns the name of its output."""
@@ -190,13 +179,30 @@ class _Graph:
 
         self.nodes.append(helper.make_node("Identity", [output], [name]))
 
-    def constant(self, array: NDArray[Any]) -> str:
+    def rank(self, values: str, k: int) -> None:
+        """Add the top K of the values, and their probabilities."""
+        from onnx import helper
+
+        slots = self.constant(np.array([k], np.int64))
+        self.nodes += [
+            helper.make_node("TopK", [values, slots], ["top_values", "top_labels"], axis=1),
+            helper.make_node(
+                "GatherElements", ["probabilities", "top_labels"], ["top_probabilities"], axis=1
+            ),
+        ]
+
+    def used_constants(self) -> list[tuple[str, Array]]:
+        """Constants that are inputs of a node, with their names."""
+        used = {name for node in self.nodes for name in node.input}
+        return [(name, array) for name, array in self.constants.items() if name in used]
+
+    def constant(self, array: Array) -> str:
         """Add an array; returns its name."""
         name = f"constant_{len(self.constants)}"
         self.constants[name] = np.ascontiguousarray(array)
         return name
 
-    def number(self, values: Any) -> str:
+    def number(self, values: ArrayLike) -> str:
         """Add numbers in the precision of the graph, clipped to its range; returns their name."""
         limits = np.finfo(self.dtype)
         finite = np.isfinite(values)
@@ -206,7 +212,7 @@ class _Graph:
     def map_cells(self, cells: str) -> tuple[str, str]:
         """Names of the values to compare and of the probabilities."""
         maps = self.maps
-        groups: list[tuple[NDArray[np.int64], str, str]] = []
+        groups: list[tuple[Ints, str, str]] = []
         flat = np.flatnonzero((maps.code == CONSTANT) | (maps.code == EXCLUDED))
         if flat.size:
             groups.append((flat, *self._flat(cells, flat)))
@@ -226,17 +232,17 @@ class _Graph:
             return values, values
         return values, self._join([probability for _, _, probability in groups], order)
 
-    def _columns(self, cells: str, labels: NDArray[np.int64]) -> str:
+    def _columns(self, cells: str, labels: Ints) -> str:
         if labels.size == self.maps.code.size:
             return cells
         return self.add("Gather", cells, self.constant(labels), axis=1)
 
-    def _join(self, parts: list[str], order: NDArray[np.int64]) -> str:
+    def _join(self, parts: list[str], order: Ints) -> str:
         if len(parts) == 1:
             return parts[0]
         return self.add("Gather", self.add("Concat", *parts, axis=1), self.constant(order), axis=1)
 
-    def _flat(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+    def _flat(self, cells: str, labels: Ints) -> tuple[str, str]:
         """Labels whose value does not depend on the score."""
         excluded = self.maps.code[labels] == EXCLUDED
         n_rows = self.add("Shape", cells, start=0, end=1)
@@ -249,7 +255,7 @@ class _Graph:
         probabilities = np.where(excluded, 0.0, self.maps.a[labels])
         return values, self.add("Expand", self.number(probabilities[None]), shape)
 
-    def _knots(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+    def _knots(self, cells: str, labels: Ints) -> tuple[str, str]:
         maps = self.maps
         start, last = maps.start[labels], maps.stop[labels] - 1
         table = lay_knots(maps)
@@ -276,12 +282,12 @@ class _Graph:
         values = self.add("Where", above, self.add("Min", mapped, roof), value)
         return values, values
 
-    def _affine(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+    def _affine(self, cells: str, labels: Ints) -> tuple[str, str]:
         a, b = (self.number(each[labels]) for each in (self.maps.a, self.maps.b))
         line = self.add("Add", self.add("Mul", a, self._log_odds(cells)), b)
         return self._with_probability(line)
 
-    def _beta(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+    def _beta(self, cells: str, labels: Ints) -> tuple[str, str]:
         a, b, c = (self.number(each[labels]) for each in (self.maps.a, self.maps.b, self.maps.c))
         zero = self.number(0.0)
         if self.margin:
@@ -297,7 +303,7 @@ class _Graph:
             difference = self.add("Sub", logs, self.add("Mul", b, rest))
         return self._with_probability(self.add("Add", difference, c))
 
-    def _identity(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+    def _identity(self, cells: str, labels: Ints) -> tuple[str, str]:
         if self.odds:
             values, probabilities = self._with_probability(self._log_odds(cells))
             return values, probabilities if self.margin else cells
@@ -336,7 +342,7 @@ class _Graph:
         return self.add("Where", is_one, cells, ratio)
 
 
-def _largest_deviation(repair: FittedRepair, model: Any) -> float:
+def _largest_deviation(repair: FittedRepair, model: ModelProto) -> float:
     """Largest difference between a graph's probabilities and ours, over the whole scale."""
     from onnx.reference import ReferenceEvaluator
 

@@ -11,15 +11,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oddslip.core.types import JsonObject
 from oddslip.errors import InvalidInput
 from oddslip.serving.onnx import IR_VERSION, OPSET, load_onnx
 
+if TYPE_CHECKING:
+    from lightgbm import Booster
+    from onnx import ModelProto
 
-def trees_graph(boosters: Sequence[Any]) -> Any:
+
+def trees_graph(boosters: Sequence[Booster]) -> ModelProto:
     """A graph from float32 ``features`` to float32 ``margins``, one label per booster.
 
     Parameters
@@ -78,7 +83,7 @@ def trees_graph(boosters: Sequence[Any]) -> Any:
     return model
 
 
-def _add_tree(table: dict[str, list[Any]], tree: int, label: int, root: dict[str, Any]) -> None:
+def _add_tree(table: dict[str, list[Any]], tree: int, label: int, root: JsonObject) -> None:
     """Add the nodes of a tree, parents before children."""
     nodes = [root]
     for at, node in enumerate(nodes):
@@ -106,7 +111,7 @@ def _add_tree(table: dict[str, list[Any]], tree: int, label: int, root: dict[str
             nodes += [node["left_child"], node["right_child"]]
 
 
-def _missing_goes_left(node: dict[str, Any]) -> bool:
+def _missing_goes_left(node: JsonObject) -> bool:
     """Whether NaN goes left; a split without NaN in training treats it as zero."""
     if "leaf_value" in node:
         return False

@@ -1,4 +1,4 @@
-"""What is served, held against what was true: metrics, their change, prevalences, labels alive."""
+"""Performance of served rows with labels: metrics, their changes, and prevalences."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
 from oddslip.core.arguments import is_number
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel
+from oddslip.core.types import Bools, Floats, Ints, ScoresLike
 from oddslip.diagnosis.drift import find_drifted
 from oddslip.diagnosis.ladder import LEVEL
 from oddslip.diagnosis.rungs import constant_maps
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.json import read_json
 from oddslip.io.paths import is_path
-from oddslip.metrics.at_k import Column, metric_of_sums, metric_values
+from oddslip.metrics.at_k import NAMES, Column, metric_of_sums, metric_values
 from oddslip.metrics.bootstrap import bootstrap_rows, percentile_interval
-from oddslip.metrics.evaluation import NAMES, Estimate
+from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import Rankings, rank
 from oddslip.shifts.twin import open_twin
 from oddslip.sources import Source
 
-Floats = NDArray[np.float64]
-DROP_LEVEL = 0.99  # of the interval of a change: one quiet week of 200 seems to drop
+# A result or its JSON, a repair, or scores of the same rows.
+BaselineLike = ScoresLike
+DROP_LEVEL = 0.99  # of the interval of a change: one quiet week in 200 looks like a drop
 
 # Where earlier results keep their metrics.
 SCHEMAS = ("oddslip.diagnosis/1", "oddslip.evaluation/1", "oddslip.check/1")
@@ -65,12 +67,12 @@ class Performance:
     against: str
     n_evaluated: int
     shown_true: float
-    counts: NDArray[np.int64]
+    counts: Ints
     lead: Estimate
 
 
 class Baseline(NamedTuple):
-    """What a metric was before: estimates of other rows, or another ranking of these."""
+    """Earlier metrics: estimates on other rows, or another ranking of these rows."""
 
     against: str
     metrics: dict[str, tuple[float, float]]  # value and standard error
@@ -85,9 +87,8 @@ def perform(
     *,
     n_replicates: int,
     seed: int = DEFAULT_SEED,
-    threads: int | None = None,
 ) -> Performance:
-    """Score a ranking of labelled rows, and what it is compared with."""
+    """Evaluate a ranking of labelled rows, and compare it with the baseline."""
     positives = source.positives()
     rows = np.flatnonzero(positives.counts)
     if not rows.size:
@@ -95,7 +96,7 @@ def perform(
             f"at least one row must have a true label, got none in {source.n_rows:,} rows."
         )
     k = columns.shape[1]
-    rankings = [columns, rank_by_prior(source, prior, k, threads)]
+    rankings = [columns, rank_by_prior(source, prior, k)]
     if baseline is not None and baseline.columns is not None:
         rankings.append(baseline.columns)
     values = [_score(ranking, positives, source.n_labels) for ranking in rankings]
@@ -105,7 +106,7 @@ def perform(
         source.row_keys()[rows],
         n_replicates=n_replicates,
         seed=seed,
-        threads=threads,
+        threads=source.threads,
     )
 
     def replicates(metric: str, at: int) -> Floats:
@@ -138,21 +139,19 @@ def perform(
     )
 
 
-def rank_by_prior(
-    source: Source, prior: Floats, k: int, threads: int | None = None
-) -> NDArray[np.int32]:
-    """The most popular labels: the same in every row, or of those that each row has."""
+def rank_by_prior(source: Source, prior: Floats, k: int) -> NDArray[np.int32]:
+    """The labels with the highest prior, of those that each row has."""
     if not source.partial:
         popular = np.argsort(-prior, kind="stable")[:k].astype(np.int32)
         return np.tile(popular, (source.n_rows, 1))
     maps = constant_maps(prior, source.kind)
-    blocks = source.map(lambda panel: maps.rank_panel(panel, k), threads=threads)
+    blocks = source.map(lambda panel: maps.rank_panel(panel, k))
     return np.concatenate([block for _, block in blocks])
 
 
 def drifted_labels(
-    before: NDArray[np.int64], n_before: Any, now: NDArray[np.int64], n_now: Any
-) -> tuple[NDArray[np.bool_], float]:
+    before: Ints, n_before: int | Ints, now: Ints, n_now: int | Ints
+) -> tuple[Bools, float]:
     """Labels whose prevalence drifted, and the share of all positives that they hold."""
     drifted = find_drifted(before, now, n_before, n_now)
     shares = [float(each[drifted].sum() / max(1, each.sum())) for each in (before, now)]
@@ -160,7 +159,7 @@ def drifted_labels(
 
 
 def _score(columns: NDArray[np.int32], positives: Positives, n_labels: int) -> Floats:
-    return metric_values(Rankings.made(columns, positives, n_labels))
+    return metric_values(Rankings.of(columns, positives, n_labels))
 
 
 def _share_true(hits: Floats, columns: NDArray[np.int32], n_rows: int) -> float:
@@ -169,41 +168,47 @@ def _share_true(hits: Floats, columns: NDArray[np.int32], n_rows: int) -> float:
 
 
 def _two_sample(value: float, samples: Floats, before: float, error: float) -> Estimate:
-    """Of rows that are not the same: both errors count."""
+    """The change between two sets of rows; the errors of both count."""
     samples = samples[np.isfinite(samples)]
     spread = float(samples.std()) if samples.size else float("nan")
     reach = NormalDist().inv_cdf((1 + DROP_LEVEL) / 2) * sqrt(spread**2 + error**2)
     return Estimate(value - before, value - before - reach, value - before + reach)
 
 
-# --------------------------------------------------------------------------------- what came before
+# ---------------------------------------------------------------------------------------- baselines
 
 
 def read_baseline(
-    given: Any, source: Source, k: int, kind: Kind, repaired: bool, threads: int | None = None
+    baseline: BaselineLike, source: Source, k: int, kind: Kind, repaired: bool
 ) -> Baseline | None:
     """A baseline from what a user has: a result or its JSON, a repair, or scores of these rows."""
-    if given is None:
+    if baseline is None:
         return None
-    if is_path(given) and Path(given).suffix == ".json":
+    if is_path(baseline) and Path(baseline).suffix == ".json":
         try:
-            document = read_json(Path(given))
+            document = read_json(Path(baseline))
         except (ValueError, UnicodeDecodeError) as error:
-            raise UnreadableFile(f"{given} must be JSON that oddslip wrote, got none.") from error
-        return _read_document(document, f"{given}", k, repaired)
-    if isinstance(given, Mapping) or (hasattr(given, "to_dict") and hasattr(given, "findings")):
-        document = given if isinstance(given, Mapping) else given.to_dict()
+            raise UnreadableFile(
+                f"{baseline} must be JSON that oddslip wrote, got none."
+            ) from error
+        return _read_document(document, f"{baseline}", k, repaired)
+    if isinstance(baseline, Mapping) or (
+        hasattr(baseline, "to_dict") and hasattr(baseline, "findings")
+    ):
+        document = baseline if isinstance(baseline, Mapping) else baseline.to_dict()
         return _read_document(document, "the result given", k, repaired)
-    if type(given).__name__ == "Evaluation":
-        return _read_document(given.to_dict(), "the evaluation given", k, repaired)
-    if is_path(given) and Path(given).suffix == ".oddslip":
-        given = load_repair(given)
-    given = getattr(given, "fitted_", given)
-    if isinstance(given, FittedRepair):
-        return Baseline("another repair of the same rows", {}, given.rank(source, k=k))
-    own_kind = isinstance(given, Panel | Source)
-    scores = open_twin(given, None if own_kind else kind, source, what="scores and baseline scores")
-    return Baseline("other scores of the same rows", {}, rank(scores, k=k, threads=threads))
+    if type(baseline).__name__ == "Evaluation":
+        return _read_document(baseline.to_dict(), "the evaluation given", k, repaired)
+    if is_path(baseline) and Path(baseline).suffix == ".oddslip":
+        baseline = load_repair(baseline)
+    baseline = getattr(baseline, "fitted_", baseline)
+    if isinstance(baseline, FittedRepair):
+        return Baseline("another repair of the same rows", {}, baseline.rank(source, k=k))
+    has_kind = isinstance(baseline, Panel | Source)
+    scores = open_twin(
+        baseline, None if has_kind else kind, source, what="scores and baseline scores"
+    )
+    return Baseline("other scores of the same rows", {}, rank(scores, k=k))
 
 
 def _read_document(document: Any, name: str, k: int, repaired: bool) -> Baseline:
@@ -219,15 +224,15 @@ def _read_document(document: Any, name: str, k: int, repaired: bool) -> Baseline
         if schema == "oddslip.diagnosis/1":
             rungs = {rung["rung"]: rung["metrics"] for rung in document["ladder"]["rungs"]}
             rung = "chosen" if repaired and "chosen" in rungs else "raw"
-            listed, level = rungs[rung], document["ladder"]["bootstrap"]["level"]
+            metrics_before, level = rungs[rung], document["ladder"]["bootstrap"]["level"]
             name = f"{rung} of {name}"
         else:
-            listed = document["metrics"]
+            metrics_before = document["metrics"]
             level = document["bootstrap"]["level"]
         reach = 2 * NormalDist().inv_cdf((1 + level) / 2)
         metrics = {}
-        for metric in (metric for metric in NAMES if metric in listed):
-            value, low, high = (listed[metric][part] for part in ("value", "low", "high"))
+        for metric in (metric for metric in NAMES if metric in metrics_before):
+            value, low, high = (metrics_before[metric][part] for part in ("value", "low", "high"))
             if not all(is_number(each) for each in (value, low, high)):
                 raise ValueError("no interval")
             metrics[metric] = (float(value), abs(float(high) - float(low)) / reach)

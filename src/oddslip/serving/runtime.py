@@ -73,7 +73,7 @@ class Runtime:
 
     def transform(
         self, scores: Any, *, candidates: Any = None, nan: str = "refuse", dtype: Any = None
-    ) -> NDArray[Any]:
+    ) -> np.ndarray:
         """Calibrated probabilities, in the shape of the scores.
 
         Parameters
@@ -169,7 +169,7 @@ class Runtime:
 
     def _open(
         self, scores: Any, candidates: Any, *, ranked: bool
-    ) -> tuple[NDArray[Any], _Maps, NDArray[np.int64] | None]:
+    ) -> tuple[np.ndarray, _Maps, NDArray[np.int64] | None]:
         """The rows, the maps of their columns, and the labels of the columns if candidates."""
         names = _names_of(scores)
         if is_frame(scores):
@@ -204,7 +204,7 @@ class Runtime:
         )
         return rows, self._maps if positions is None else self._maps.take(positions), None
 
-    def _check(self, rows: NDArray[Any], nan: str) -> NDArray[np.bool_] | None:
+    def _check(self, rows: np.ndarray, nan: str) -> NDArray[np.bool_] | None:
         """Cells that are no candidates; raises for invalid scores."""
         if nan not in NAN:
             raise InvalidInput(f'nan must be "refuse" or "absent", got {nan!r:.60}.')
@@ -497,7 +497,7 @@ def _same(
     return theirs if np.array_equal(theirs(probes), each(probes)) else each
 
 
-def _parts(rows: NDArray[Any], missing: NDArray[np.bool_] | None) -> Any:
+def _parts(rows: np.ndarray, missing: NDArray[np.bool_] | None) -> Any:
     """Rows in blocks that fit the cache, as float64, with 0.0 for -0.0 and missing cells."""
     size = max(1, CELLS // rows.shape[1])
     for first in range(0, len(rows), size):

@@ -7,18 +7,17 @@ is no candidate. Names of labels, tables and columns are untrusted text and alwa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.map_forms import CLIP, LOWEST
 from oddslip.core.arguments import check_k
+from oddslip.core.types import FilePath
 from oddslip.errors import InvalidInput
-from oddslip.io.files import atomic_write, check_bytes
 from oddslip.io.paths import check_path
-from oddslip.serving.export import Export, describe_repair, names_of
+from oddslip.serving.export import Export, describe_repair, names_of, write_export
 from oddslip.serving.map_pieces import FORMS, Piece, cut_pieces
 
 BATCH = 500  # lines of an INSERT
@@ -116,7 +115,7 @@ DIALECTS = {
 
 def export_sql(
     repair: FittedRepair,
-    path: Any,
+    path: FilePath,
     *,
     dialect: str,
     k: int | None = None,
@@ -125,12 +124,9 @@ def export_sql(
     columns: tuple[str, str, str] = ("row", "label", "score"),
 ) -> Export:
     """Write a repair as SQL, atomically. See `oddslip.FittedRepair.to_sql`."""
-    path = check_path("path", path)
+    check_path("path", path)
     text = "".join(write_sql(repair, dialect=dialect, k=k, name=name, table=table, columns=columns))
-    raw = text.encode()
-    with atomic_write(path, check=check_bytes(raw)) as unfinished:
-        unfinished.write_bytes(raw)
-    return Export(Path(path), "SQL", len(raw))
+    return write_export(path, "SQL", text.encode())
 
 
 def write_sql(

@@ -13,14 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oddslip.core.panel import Kind, Panel
+from oddslip.core.passes import Passes, run
 from oddslip.core.results import label_frame, plain
 from oddslip.core.tally import MergeableTally
+from oddslip.core.types import Array, Bools, Floats, Ints, JsonObject, ScoresLike
 from oddslip.core.weights import by_label, check_weights, per_label
 from oddslip.errors import InvalidInput
-from oddslip.sources import Source, open_source
-from oddslip.tallies.logodds_histogram import LogOddsHistogram, edges_of, spread_parts
-
-Floats = NDArray[np.float64]
+from oddslip.sources import Source
+from oddslip.sources.open import open_rows
+from oddslip.tallies.logodds_histogram import (
+    LogOddsHistogram,
+    collect_histogram,
+    edges_of,
+    spread_parts,
+)
 
 TOLERANCE = 1e-11  # nat
 TRUSTED_STEP = 0.5  # nat; a local cubic is not accurate beyond this
@@ -56,8 +62,8 @@ class RealizedShift:
     """
 
     shift: Floats
-    identified: NDArray[np.bool_]
-    n_saturated: NDArray[np.int64]
+    identified: Bools
+    n_saturated: Ints
     prior: Floats
     n_rows: int
     n_passes: int
@@ -80,7 +86,7 @@ class RealizedShift:
         out = np.full_like(intended, np.nan)
         return np.divide(self.shift, intended, out=out, where=intended != 0)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """All fields as lists and numbers; None for values that are not finite."""
         return plain({field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[no-any-return]
 
@@ -91,7 +97,7 @@ class RealizedShift:
 
 
 def realized_shift(
-    scores: Any, prior: ArrayLike, *, kind: Kind | None = None, threads: int | None = None
+    scores: ScoresLike, prior: ArrayLike, *, kind: Kind | None = None, threads: int | None = None
 ) -> RealizedShift:
     """Realized shift of every label by prevalence matching, to 1e-9 nat.
 
@@ -120,7 +126,7 @@ def realized_shift(
     >>> realized.shift.round(6).tolist()
     [1.386294, 1.098612]
     """
-    source = open_source(scores, kind=kind)
+    source = open_rows(scores, kind=kind, threads=threads)
     share = per_label("prior", by_label("prior", prior, source.label_names), source.n_labels)
     wrong = np.flatnonzero(~((share >= 0) & (share <= 1)))
     if wrong.size:
@@ -128,11 +134,16 @@ def realized_shift(
         raise InvalidInput(
             f"prior must be between 0 and 1, got {share[wrong[0]]:g} at label {name!r}."
         )
+    return run(source, match_prior(source, share), what="matching prevalences")
+
+
+def match_prior(source: Source, share: Floats) -> Passes[RealizedShift]:
+    """Realized shifts of the labels of a source, given valid priors of them."""
     solvable = (share > 0) & (share < 1)
-    search, n_saturated, n_passes = _begin(source, np.where(solvable, share, 0.5), threads)
-    totals = source.totals(threads) if source.partial else source.n_rows
+    search, n_saturated, n_passes = yield from _begin(source, np.where(solvable, share, 0.5))
+    totals = source.totals() if source.partial else source.n_rows
     while not search.converged(TOLERANCE) and n_passes < _MAX_PASSES:
-        sums = source.run(SigmoidTally(search.shift), threads=threads).result()
+        sums = (yield SigmoidTally(search.shift)).result()
         search.advance(sums, np.maximum(totals, 1))
         n_passes += 1
     all_saturated = n_saturated == totals
@@ -168,11 +179,11 @@ class SigmoidTally(MergeableTally):
 
         sums = np.zeros_like(self.sums)
 
-        def sum_block(scores: NDArray[Any], sums: Floats) -> None:
+        def sum_block(scores: Array, sums: Floats) -> None:
             if panel.kind == "probability":
                 sum_sigmoids(np.ascontiguousarray(scores), np.exp(self.shift), sums)
                 return
-            odds: NDArray[Any] = np.subtract(scores, self.shift, order="C", dtype=np.float64)
+            odds: Array = np.subtract(scores, self.shift, order="C", dtype=np.float64)
             # Beyond this e^x overflows float64, and the sigmoid is 0 or 1.
             np.clip(odds, -700.0, 700.0, out=odds)
             sum_odds_sigmoids(np.exp(odds, out=odds), sums)
@@ -243,17 +254,15 @@ class Search:
         return bool((self.error <= tolerance).all())
 
 
-def _begin(
-    source: Source, prior: Floats, threads: int | None
-) -> tuple[Search, NDArray[np.int64], int]:
+def _begin(source: Source, prior: Floats) -> Passes[tuple[Search, Ints, int]]:
     """The search after the histogram, the saturated cells of each label, and the passes used.
 
     The bins of a label take as much memory as hundreds of its cells. Where those of all labels
     would take more than `SPREAD_BYTES`, labels are processed in parts.
     """
     searches, saturated = [], []
-    for labels, part in spread_parts(source, SPREAD_BYTES, threads):
-        histogram = part.run(LogOddsHistogram(part.n_labels, part.kind), threads=threads)
+    for labels in spread_parts(source, SPREAD_BYTES):
+        histogram = yield from collect_histogram(source, labels)
         searches.append(_start(histogram, prior[labels]))
         saturated.append(histogram.n_saturated)
         del histogram  # free its memory before the next part

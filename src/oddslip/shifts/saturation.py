@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.arguments import check_whole
 from oddslip.core.panel import Kind, Panel, check_k
+from oddslip.core.passes import Passes, run
 from oddslip.core.results import label_frame, plain
 from oddslip.core.tally import MergeableTally, State
-from oddslip.sources import Source, open_source
+from oddslip.core.types import Array, Ints, JsonObject, ScoresLike
+from oddslip.sources import Source
+from oddslip.sources.open import open_rows
 from oddslip.tallies.logodds_histogram import saturated_key
 
 MAX_DISTINCT_BYTES = 2**28  # of scores in memory while distinct ones are counted
@@ -48,11 +50,11 @@ class Saturation:
     n_rows: int
     n_labels: int
     k: int
-    n_saturated: NDArray[np.int64]
-    n_saturated_float32: NDArray[np.int64] | None
+    n_saturated: Ints
+    n_saturated_float32: Ints | None
     full_rows: int
     tied_rows: int
-    n_distinct: NDArray[np.int64] | None = None
+    n_distinct: Ints | None = None
     label_names: tuple[str, ...] | None = None
     n_present: int | None = None
     n_unit: int | None = None
@@ -95,7 +97,7 @@ class Saturation:
         """Distinct scores of a label, mean over labels."""
         return None if self.n_distinct is None else float(self.n_distinct.mean())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """All fields and derived values as lists and numbers."""
         names = [field.name for field in fields(self)]
         names += ["share", "share_float32", "mean_per_row", "mean_distinct"]
@@ -109,7 +111,7 @@ class Saturation:
 
 
 def saturation(
-    scores: Any,
+    scores: ScoresLike,
     *,
     k: int,
     kind: Kind | None = None,
@@ -147,12 +149,19 @@ def saturation(
     >>> counts.n_saturated.tolist(), counts.full_rows, counts.tied_rows, counts.n_distinct.tolist()
     ([1, 1, 0], 1, 1, [2, 2, 1])
     """
-    source = open_source(scores, kind=kind)
+    source = open_rows(scores, kind=kind, threads=threads)
     k = check_k(k, source.n_labels)
-    tally = source.run(SaturationTally(source.n_labels, k), threads=threads)
     if decimals is not None:
         check_whole("decimals", decimals, 0)
-    n_distinct = count_distinct(source, decimals, threads=threads) if distinct else None
+    counts = run(source, count_saturated(source, k), what="counting saturated cells")
+    if not distinct:
+        return counts
+    return replace(counts, n_distinct=count_distinct(source, decimals))
+
+
+def count_saturated(source: Source, k: int) -> Passes[Saturation]:
+    """Everything but distinct scores, in one pass."""
+    tally: SaturationTally = yield SaturationTally(source.n_labels, k)
     return Saturation(
         source.n_rows,
         source.n_labels,
@@ -161,9 +170,9 @@ def saturation(
         tally.per_label_float32 if source.kind == "margin" else None,
         tally.full_rows,
         tally.tied_rows,
-        n_distinct,
+        None,
         source.label_names,
-        int(np.sum(source.totals(threads))) if source.partial else None,
+        int(np.sum(source.totals())) if source.partial else None,
         tally.n_unit if source.kind == "margin" else None,
     )
 
@@ -211,19 +220,13 @@ class SaturationTally(MergeableTally):
 
 
 def count_distinct(
-    source: Source,
-    decimals: int | None = None,
-    *,
-    threads: int | None = None,
-    max_bytes: int = MAX_DISTINCT_BYTES,
-) -> NDArray[np.int64]:
+    source: Source, decimals: int | None = None, *, max_bytes: int = MAX_DISTINCT_BYTES
+) -> Ints:
     """Exact number of distinct scores per label; one pass over the rows per tile of labels."""
     itemsize = source.dtype.itemsize if decimals is None else 8
     tile = max(1, max_bytes // (source.n_rows * itemsize))
     counts = [
-        source.run(
-            DistinctTally(first, min(first + tile, source.n_labels), decimals), threads=threads
-        ).result()
+        source.run(DistinctTally(first, min(first + tile, source.n_labels), decimals)).result()
         for first in range(0, source.n_labels, tile)
     ]
     return np.concatenate(counts)
@@ -234,7 +237,7 @@ class DistinctTally:
 
     def __init__(self, first: int, last: int, decimals: int | None) -> None:
         self.first, self.last, self.decimals = first, last, decimals
-        self.columns: list[NDArray[Any]] = []
+        self.columns: list[Array] = []
 
     def empty_like(self) -> Self:
         """An empty tally for another thread."""
@@ -262,7 +265,7 @@ class DistinctTally:
         columns = [self._rounded(label[mask]) for label, mask in zip(cells, masks, strict=True)]
         self.columns.append(columns)  # type: ignore[arg-type]
 
-    def _rounded(self, cells: NDArray[Any]) -> NDArray[Any]:
+    def _rounded(self, cells: Array) -> Array:
         if self.decimals is not None:
             cells = np.round(cells.astype(np.float64), self.decimals)
         # Adding 0.0 turns -0.0 into 0.0, so that equal scores have equal bits.
@@ -272,7 +275,7 @@ class DistinctTally:
         """Add the scores of another tally."""
         self.columns += other.columns
 
-    def result(self) -> NDArray[np.int64]:
+    def result(self) -> Ints:
         """Distinct scores per label. Sorts their bits, since integers sort fast in any order."""
         counts = np.empty(self.last - self.first, np.int64)
         for label in range(counts.size):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
@@ -19,10 +18,14 @@ from oddslip.adapters.features import match_tables, split_names, without_index
 from oddslip.adapters.scorer import count_rows
 from oddslip.core.arguments import check_whole
 from oddslip.core.panel import Kind, Panel, read_sample_weight
+from oddslip.core.types import Array, FeaturesLike, Floats, Ints, LabelsLike
 from oddslip.errors import InvalidInput
 from oddslip.selection.repair import Repair
 from oddslip.sklearn.repaired import Repaired
 from oddslip.sklearn.scorer import drop_split_index, map_at_k_scorer, order_weights
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -89,7 +92,14 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         self.cv = cv
         self.seed = seed
 
-    def fit(self, X: Any, y: Any, *, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(
+        self,
+        X: FeaturesLike,
+        y: LabelsLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
         """Fit the model on all rows, and its repair out of fold.
 
         Parameters
@@ -130,7 +140,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         read_sample_weight(weights, n_rows)
         X = without_index(X)  # from here on rows are matched by position
 
-        def train(rows: NDArray[np.int64] | None) -> Any:
+        def train(rows: Ints | None) -> Any:
             options = dict(fit_params)
             if weights is not None:
                 options["sample_weight"] = weights if rows is None else weights[rows]
@@ -169,8 +179,8 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         return OneVsRest("logistic")
 
     def _score_out_of_fold(
-        self, X: Any, truth: Any, train: Callable[[NDArray[np.int64]], Any]
-    ) -> tuple[Kind, NDArray[Any]]:
+        self, X: FeaturesLike, truth: LabelsLike, train: Callable[[Ints], Any]
+    ) -> tuple[Kind, Array]:
         """Every row's scores by a model that was fitted without it."""
         model_kind = ModelReader(self.estimator_).scorer.kind
         kind: Kind = "probability" if model_kind == "probability" else "margin"
@@ -186,7 +196,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             )
         return kind, scores
 
-    def _split(self, X: Any, truth: Any) -> Iterator[tuple[Any, Any]]:
+    def _split(self, X: FeaturesLike, truth: LabelsLike) -> Iterator[tuple[Any, Any]]:
         n_rows = truth.shape[0]
         if isinstance(self.cv, int | np.integer):
             folds = check_whole("cv", self.cv, 2)
@@ -197,7 +207,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             splitter = self.cv
         return iter(splitter.split(X, truth) if hasattr(splitter, "split") else splitter)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: FeaturesLike) -> Floats:
         """Repaired probabilities of all labels.
 
         Parameters
@@ -213,7 +223,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         model, rows = self._model_and_rows(X)
         return model.predict_proba(rows)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: FeaturesLike) -> Floats:
         """Log-odds of the repaired probabilities.
 
         Parameters
@@ -228,7 +238,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         model, rows = self._model_and_rows(X)
         return model.decision_function(rows)
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: FeaturesLike) -> Ints:
         """1 for each label with a repaired probability of at least one half.
 
         Parameters
@@ -242,7 +252,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         """
         return (self.predict_proba(X) >= 0.5).astype(np.int64)
 
-    def predict_topk(self, X: Any, *, k: int | None = None, names: bool = False) -> Any:
+    def predict_topk(self, X: FeaturesLike, *, k: int | None = None, names: bool = False) -> Any:
         """The k labels to show in each row, best first.
 
         Parameters
@@ -273,7 +283,9 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         model, rows = self._model_and_rows(X)
         return model.predict_topk(rows, k=k, names=names)
 
-    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self, X: FeaturesLike, Y: LabelsLike, sample_weight: ArrayLike | None = None
+    ) -> float:
         """The metric at K that the repair was chosen by.
 
         Parameters
@@ -292,7 +304,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         self._model_and_rows(X)
         return map_at_k_scorer(k=self.k, metric=self.metric)(self, X, Y, sample_weight)
 
-    def _model_and_rows(self, X: Any) -> tuple[Repaired, Any]:
+    def _model_and_rows(self, X: FeaturesLike) -> tuple[Repaired, Any]:
         """The fitted model, and the rows without a column of their ids."""
         check_is_fitted(self)
         X = split_names(X).table
@@ -318,7 +330,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         return tags
 
 
-def _read_cells(y: Any) -> Any:
+def _read_cells(y: LabelsLike) -> Any:
     """0/1 cells as a two-dimensional array or CSR matrix."""
     if hasattr(y, "tocsr"):
         return y.tocsr()

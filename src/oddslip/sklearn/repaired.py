@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.adapters import ModelReader
 from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
 from oddslip.core.panel import Panel, check_names
 from oddslip.core.results import name_ranking
 from oddslip.core.row_ids import match_labels
+from oddslip.core.types import FeaturesLike, Floats
 from oddslip.errors import InvalidInput
 
 CLIP = 1e-12  # probabilities are clipped to [CLIP, 1 - CLIP] before taking log-odds
@@ -61,24 +61,26 @@ class Repaired:
     (2, 3)
     """
 
-    model: Any
+    model: object
     repair: FittedRepair
     label_names: tuple[str, ...] | None
     _reader: ModelReader | None
 
     def __init__(
-        self, model: Any, repair: Any, *, label_names: Sequence[str] | None = None
+        self, model: object, repair: object, *, label_names: Sequence[str] | None = None
     ) -> None:
         self._set_pair(model, _read_repair(repair), label_names, warn=True)
 
     @classmethod
-    def _of_pair(cls, model: Any, repair: FittedRepair) -> Self:
+    def _of_pair(cls, model: object, repair: FittedRepair) -> Self:
         """From a model and a repair that were fitted together, with labels in the same order."""
         repaired = object.__new__(cls)
         repaired._set_pair(model, repair, None, warn=False)
         return repaired
 
-    def _set_pair(self, model: Any, repair: FittedRepair, label_names: Any, *, warn: bool) -> None:
+    def _set_pair(
+        self, model: object, repair: FittedRepair, label_names: Sequence[str] | None, *, warn: bool
+    ) -> None:
         self.model, self._reader = model, None
         names, n_labels = self._read().scorer.names, repair.maps.n_labels
         if label_names is not None:
@@ -94,7 +96,7 @@ class Repaired:
             repair = replace(repair, label_names=self.label_names)
         self.repair = repair
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: FeaturesLike) -> Floats:
         """Repaired probabilities of all labels.
 
         Parameters
@@ -108,7 +110,7 @@ class Repaired:
         """
         return self.repair.transform(self._panel(X), dtype=np.float64)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: FeaturesLike) -> Floats:
         """Log-odds of the repaired probabilities, clipped at 1e-12.
 
         Parameters
@@ -123,7 +125,7 @@ class Repaired:
         probabilities = np.clip(self.predict_proba(X), CLIP, 1 - CLIP)
         return np.asarray(np.log(probabilities) - np.log1p(-probabilities))
 
-    def predict_topk(self, X: Any, *, k: int | None = None, names: bool = False) -> Any:
+    def predict_topk(self, X: FeaturesLike, *, k: int | None = None, names: bool = False) -> Any:
         """The k labels to show in each row, best first.
 
         Parameters
@@ -149,7 +151,7 @@ class Repaired:
         ranking = self.repair.rank(self._panel(X), k=k)
         return name_ranking(ranking, self.label_names, X) if names else ranking
 
-    def _panel(self, X: Any) -> Panel:
+    def _panel(self, X: FeaturesLike) -> Panel:
         kind = self.repair.maps.kind
         return self._read().panel(X, kind=kind, label_names=self.label_names)
 
@@ -166,7 +168,7 @@ class Repaired:
         return f"Repaired({type(self.model).__name__}, {self.repair.calibrator}, {labels})"
 
 
-def _read_repair(repair: Any) -> FittedRepair:
+def _read_repair(repair: object) -> FittedRepair:
     if isinstance(repair, str | os.PathLike):
         repair = load_repair(repair)
     fitted = getattr(repair, "fitted_", repair)

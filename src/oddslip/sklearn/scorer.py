@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn import get_config
@@ -13,11 +13,15 @@ from oddslip.adapters import panel_from
 from oddslip.adapters.features import match_tables, split_names, without_index
 from oddslip.adapters.scorer import count_rows
 from oddslip.core.row_ids import is_frame, row_names
-from oddslip.metrics.at_k import check_choice
-from oddslip.metrics.evaluation import NAMES, evaluate
+from oddslip.core.types import FeaturesLike, LabelsLike
+from oddslip.metrics.at_k import NAMES, check_choice
+from oddslip.metrics.evaluation import evaluate
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
-def drop_split_index(X: Any, other: Any) -> tuple[Any, Any]:
+def drop_split_index(X: FeaturesLike, other: Any) -> tuple[Any, Any]:
     """Two tables, without the row numbers that scikit-learn's splitting left in one of them.
 
     Part of a frame keeps the row numbers of the whole frame, which part of an array does not have.
@@ -33,7 +37,7 @@ def drop_split_index(X: Any, other: Any) -> tuple[Any, Any]:
     return X, other
 
 
-def order_weights(X: Any, sample_weight: Any) -> Any:
+def order_weights(X: FeaturesLike, sample_weight: ArrayLike | None) -> Any:
     """Weights of the rows of X, in its order."""
     if sample_weight is None or (row_names(X) is None and row_names(sample_weight) is None):
         return sample_weight
@@ -61,7 +65,9 @@ class RankingScorer:
     metric: str
     _weight_request: bool | str | None = field(default=None, repr=False)
 
-    def __call__(self, model: Any, X: Any, Y: Any, sample_weight: Any = None) -> float:
+    def __call__(
+        self, model: object, X: FeaturesLike, Y: LabelsLike, sample_weight: ArrayLike | None = None
+    ) -> float:
         """The metric of a model on some rows."""
         weights = order_weights(X, sample_weight)
         panel = panel_from(model, *drop_split_index(X, Y))

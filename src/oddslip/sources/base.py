@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SampleWeight
-from oddslip.core.row_keys import Keys, hash_ids, hash_row_numbers
+from oddslip.core.row_ids import Keys, hash_ids, hash_row_numbers
 from oddslip.core.tally import Tally
 from oddslip.core.threads import map_blocks, run_tally
+from oddslip.core.types import Ints
 
 T = TypeVar("T", bound=Tally)
 R = TypeVar("R")
@@ -38,18 +39,19 @@ class Source(ABC):
     indexed: bool = False  # whether rows came in a frame, whose index numbers rows without ids
     kind_is_stored: bool = False  # whether the data store their kind
     ordered: bool = True  # whether rows have numbers, and blocks come in their order
+    threads: int | None = None  # of every pass; None for all available cores
 
     @property
     def total_weight(self) -> float:
         """Total weight of the rows; their number without sample weights."""
         return float(self.n_rows) if self.sample_weight is None else self.sample_weight.total
 
-    def totals(self, threads: int | None = None) -> Any:
+    def totals(self) -> Any:
         """Weight of the present cells per label; that of all rows if no cell is absent."""
         if not self.partial:
             return self.total_weight
         if self._totals is None:
-            parts = self.map(lambda panel: panel.n_present(), threads=threads, what="cells there")
+            parts = self.map(lambda panel: panel.n_present(), what="cells there")
             self._totals = sum(part for _, part in parts)
         return self._totals
 
@@ -62,7 +64,7 @@ class Source(ABC):
         return None
 
     def row_keys(self) -> Keys:
-        """Key of every row: see `oddslip.core.row_keys`. Ids are hashed once."""
+        """Key of every row: see `oddslip.core.row_ids`. Ids are hashed once."""
         if self._row_keys is None:
             ids = self.row_ids()
             self._row_keys = hash_row_numbers(0, self.n_rows) if ids is None else hash_ids(ids)
@@ -76,7 +78,7 @@ class Source(ABC):
         """True labels of all rows, read without the scores where possible."""
         return join_positives(block.positives() for block in self.blocks())
 
-    def label_counts(self) -> NDArray[np.int64]:
+    def label_counts(self) -> Ints:
         """Positives of each label."""
         return np.bincount(self.positives().indices, minlength=self.n_labels)
 
@@ -93,18 +95,16 @@ class Source(ABC):
         """Calibrated scores of every row of a table, as a table."""
         raise NotImplementedError
 
-    def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
+    def run(self, tally: T, *, what: str = "rows") -> T:
         """Feed all rows to the tally and return it."""
         return run_tally(
-            self._keyed_blocks(), tally, n_rows=self.n_rows, threads=threads, what=what
+            self._keyed_blocks(), tally, n_rows=self.n_rows, threads=self.threads, what=what
         )
 
-    def map(
-        self, function: Callable[[Panel], R], *, threads: int | None = None, what: str = "rows"
-    ) -> Iterator[tuple[int, R]]:
+    def map(self, function: Callable[[Panel], R], *, what: str = "rows") -> Iterator[tuple[int, R]]:
         """Yield (first row, ``function(block)``) in row order, computed on threads."""
         return map_blocks(
-            self._keyed_blocks(), function, n_rows=self.n_rows, threads=threads, what=what
+            self._keyed_blocks(), function, n_rows=self.n_rows, threads=self.threads, what=what
         )
 
     def _keyed_blocks(self) -> Iterator[Panel]:

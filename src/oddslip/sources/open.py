@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -16,9 +17,11 @@ from oddslip.core.labels import (
     is_nested,
     labels_from_lists,
 )
-from oddslip.core.panel import Kind, Panel, SparsePanel
+from oddslip.core.panel import Kind, Panel, SparsePanel, read_sample_weight
 from oddslip.core.row_ids import UnorderedNames, is_frame
 from oddslip.core.sparse import read_labels_npz, read_sparse
+from oddslip.core.threads import available_threads
+from oddslip.core.types import LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
 from oddslip.io.arrays import read_npy, read_npz
 from oddslip.io.paths import InputFiles, find_files, form_of, is_files, is_path
@@ -27,7 +30,7 @@ from oddslip.sources.base import Source, join_positives
 from oddslip.sources.chained import ChainedSource, check_alike
 from oddslip.sources.frames import is_table, open_table
 from oddslip.sources.sparse import SparseSource, list_sparse, read_long
-from oddslip.sources.views import PartialSource
+from oddslip.sources.views import PartialSource, WeightedSource
 
 if TYPE_CHECKING:
     from oddslip.sources.batches import Batches
@@ -35,15 +38,90 @@ if TYPE_CHECKING:
 Nan = Literal["refuse", "absent"]
 
 
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What a source is: see `open_source`."""
+
+    kind: Kind | None = None
+    label_names: Sequence[str] | None = None
+    row_ids: Any = None
+    exclude: LabelsLike = None
+    nan: Nan = "refuse"
+
+
+# Has the keywords of the verbs, so that each of them passes its own on.
+def open_rows(
+    scores: ScoresLike,
+    labels: LabelsLike = None,
+    *,
+    kind: Kind | None = None,
+    label_names: Sequence[str] | None = None,
+    exclude: LabelsLike = None,
+    nan: Nan = "refuse",
+    sample_weight: Any = None,
+    threads: int | None = None,
+    purpose: str | None = None,
+) -> Source:
+    """Open the rows of a verb: the gate that all verbs share.
+
+    Parameters
+    ----------
+    scores, labels, kind, label_names, exclude, nan
+        As in `open_source`.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row.
+    threads : int, optional
+        Threads of every pass over these rows; checked before anything is read.
+    purpose : str, optional
+        What labels are needed for; without it scores alone will do.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> open_rows([[0.9, 0.2]], threads=1).threads
+    1
+    """
+    available_threads(threads)
+    source = open_source(
+        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    )
+    if purpose is not None and not source.has_labels:
+        raise InvalidInput(
+            f"labels are needed to {purpose}, got scores alone. Pass labels as well."
+        )
+    if threads is not None:
+        source = copy(source) if source is scores else source
+        source.threads = threads
+    if sample_weight is None:
+        return source
+    if not source.ordered:
+        raise InvalidInput(
+            "sample_weight goes with rows of this machine, got a Spark table. Collect a sample of "
+            "the rows, and pass that."
+        )
+    ids, indexed = source.row_ids(), source.indexed
+    weight = read_sample_weight(sample_weight, source.n_rows, ids, indexed=indexed)
+    assert weight is not None
+    return WeightedSource(source, weight)
+
+
+def kind_for(scores: ScoresLike, kind: Kind | None) -> Kind | None:
+    """This kind for bare scores; None for a panel or a source, which brings its own."""
+    return None if isinstance(scores, Source | Panel) else kind
+
+
 def open_source(
     table: Any = None,
-    labels: Any = None,
+    labels: LabelsLike = None,
     *,
-    scores: Any = None,
+    scores: ScoresLike = None,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
     row_ids: Any = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     columns: Mapping[str, str] | None = None,
     row_id: str | None = None,
@@ -85,7 +163,7 @@ def open_source(
         its cell is ignored, and a long table need not hold every label in every row.
     columns : dict, optional
         Columns of a long table, where they have other names than those of
-        :doc:`candidates </candidates>`: ``{"row": "shopper", "label": "dish", "score": "p"}``, and
+        :doc:`evaluate </evaluate>`: ``{"row": "shopper", "label": "dish", "score": "p"}``, and
         ``"true"`` if the table has such a column. Other columns are ignored. The same names hold
         for tables of labels and of ``exclude``, as far as they have such columns.
     row_id, unweighted : str, optional
@@ -134,18 +212,23 @@ def open_source(
         labels, exclude = (
             _open_long_columns(values, columns, truths=True) for values in (labels, exclude)
         )
-    whole = _open_whole(scores, labels, kind, label_names, row_ids, nan)
-    if exclude is None and (nan == "refuse" or isinstance(whole, SparseSource)):
+    options = SourceOptions(kind, label_names, row_ids, exclude, nan)
+    return _without_cells(_open_whole(scores, labels, options), options)
+
+
+def _without_cells(whole: Source, options: SourceOptions) -> Source:
+    """The source without excluded and missing cells."""
+    if options.exclude is None and (options.nan == "refuse" or isinstance(whole, SparseSource)):
         return whole
     excluded = None
-    if exclude is not None:
-        excluded = _open_excluded(exclude, whole, beside=row_ids is not None)
-    if nan == "refuse" and excluded is not None and not excluded.indices.size:
+    if options.exclude is not None:
+        excluded = _open_excluded(options.exclude, whole, beside=options.row_ids is not None)
+    if options.nan == "refuse" and excluded is not None and not excluded.indices.size:
         return whole
-    return PartialSource(whole, excluded, nan=nan == "absent")
+    return PartialSource(whole, excluded, nan=options.nan == "absent")
 
 
-def _open_excluded(exclude: Any, whole: Source, *, beside: bool) -> Positives:
+def _open_excluded(exclude: LabelsLike, whole: Source, *, beside: bool) -> Positives:
     """Excluded labels, checked as true labels are."""
     try:
         shape = (whole.n_rows, whole.n_labels)
@@ -162,16 +245,11 @@ def _open_excluded(exclude: Any, whole: Source, *, beside: bool) -> Positives:
         raise InvalidInput(f"exclude is read as labels are: {error}") from error
 
 
-def _open_whole(
-    scores: Any,
-    labels: Any,
-    kind: Kind | None,
-    label_names: Sequence[str] | None,
-    row_ids: Any,
-    nan: str,
-) -> Source:
+def _open_whole(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) -> Source:
+    row_ids = options.row_ids
     if isinstance(scores, Source | Panel):
-        if any(argument is not None for argument in (labels, kind, label_names, row_ids)):
+        described = (labels, options.kind, options.label_names, row_ids)
+        if any(argument is not None for argument in described):
             raise InvalidInput(
                 f"a {type(scores).__name__} brings its own labels, kind and names; "
                 "pass it alone, or pass its scores instead."
@@ -185,18 +263,15 @@ def _open_whole(
         input_files = find_files(scores) if is_files(scores) else None
         if input_files is None or input_files.form != "array":
             files = open_table(scores) if input_files is None else open_columns(input_files)
-            return _open_columns(files, labels, kind, label_names, row_ids, nan)
+            return _open_columns(files, labels, options)
         arrays = [_read_array(file) for file in input_files.files]
         if len(arrays) > 1:
-            return _open_chain(arrays, input_files.files, labels, kind, label_names, row_ids)
+            return _open_chain(arrays, input_files.files, labels, options)
         (scores,) = arrays
-    scores, kind = _native(scores), "probability" if kind is None else kind
+    scores = _native(scores)
     if hasattr(scores, "tocsr"):
-        return _open_sparse(scores, labels, kind, label_names, row_ids)
-    panel, indexed = (
-        Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids),
-        is_frame(scores),
-    )
+        return _open_sparse(scores, labels, options)
+    panel, indexed = Panel(scores, **_panel_options(options)), is_frame(scores)
     if is_file_or_table(labels):
         shape, ids = panel.scores.shape, panel.row_ids
         labels = open_labels(labels, panel.label_names, shape=shape, row_ids=ids)
@@ -205,6 +280,15 @@ def _open_whole(
     source = ArraySource(panel)
     source.indexed = indexed
     return source
+
+
+def _panel_options(options: SourceOptions) -> dict[str, Any]:
+    """What a panel in memory is told; scores are probabilities by default."""
+    return {
+        "kind": "probability" if options.kind is None else options.kind,
+        "label_names": options.label_names,
+        "row_ids": options.row_ids,
+    }
 
 
 def _with_ordered_names(source: Source) -> Source:
@@ -244,25 +328,19 @@ def _open_long_columns(thing: Any, columns: Mapping[str, str], *, truths: bool =
     raise InvalidInput(f"columns name those of a long table, got {thing!r:.60}.")
 
 
-def _open_columns(
-    files: Batches,
-    labels: Any,
-    kind: Kind | None,
-    label_names: Sequence[str] | None,
-    row_ids: Any,
-    nan: str,
-) -> Source:
+def _open_columns(files: Batches, labels: LabelsLike, options: SourceOptions) -> Source:
     from oddslip.sources.long.table import as_long, is_long
     from oddslip.sources.parquet.source import ParquetSource
 
-    if row_ids is not None:
+    if options.row_ids is not None:
         raise InvalidInput(
             f"row_ids must be a column of {files.path}, got them apart. Add a column row_id."
         )
-    files = as_long(files, label_names=label_names)
-    if nan == "absent" and is_long(files.schema):
-        return _open_long(files, labels, kind, label_names)
-    return ParquetSource(files, labels, kind=kind, label_names=label_names, nan=nan == "absent")
+    kind, names, is_partial = options.kind, options.label_names, options.nan == "absent"
+    files = as_long(files, label_names=names)
+    if is_partial and is_long(files.schema):
+        return _open_long(files, labels, kind, names)
+    return ParquetSource(files, labels, kind=kind, label_names=names, nan=is_partial)
 
 
 def _read_array(path: Path) -> Any:
@@ -274,48 +352,39 @@ def _read_array(path: Path) -> Any:
 
 
 def _open_chain(
-    arrays: list[Any],
-    files: list[Any],
-    labels: Any,
-    kind: Kind | None,
-    label_names: Sequence[str] | None,
-    row_ids: Any,
+    arrays: list[Any], files: list[Path], labels: LabelsLike, options: SourceOptions
 ) -> Source:
-    kind = "probability" if kind is None else kind
+    panel_options = _panel_options(options)
     sparse = next((f for f, a in zip(files, arrays, strict=True) if hasattr(a, "tocsr")), None)
     if sparse is not None:
         raise InvalidInput(f"files of a list must hold dense arrays, got {sparse}, a sparse one.")
+    kind = panel_options["kind"]
     parts = [ArraySource(Panel(_native(array), kind=kind)) for array in arrays]
     check_alike(parts, files)
     if is_file_or_table(labels):
         shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
-        labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
-    options: Any = {"kind": kind, "label_names": label_names, "row_ids": row_ids}
-    return ChainedSource(parts, files, _native(labels), **options)
+        labels = open_labels(labels, options.label_names, shape=shape, row_ids=options.row_ids)
+    return ChainedSource(parts, files, _native(labels), **panel_options)
 
 
-def _open_sparse(
-    scores: Any, labels: Any, kind: Kind, label_names: Sequence[str] | None, row_ids: Any
-) -> SparseSource:
+def _open_sparse(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) -> SparseSource:
     shape = scores.shape
     positions, cells = list_sparse(scores)
     if is_file_or_table(labels):
-        labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
-    panel = SparsePanel.made(
+        labels = open_labels(labels, options.label_names, shape=shape, row_ids=options.row_ids)
+    panel = SparsePanel.of(
         positions,
         cells,
         int(shape[1]),
         labels=_native(labels),
-        kind=kind,
-        label_names=label_names,
-        row_ids=row_ids,
+        **_panel_options(options),
         beside=True,
     )
     return SparseSource(panel)
 
 
 def _open_long(
-    files: Batches, labels: Any, kind: Kind | None, label_names: Sequence[str] | None
+    files: Batches, labels: LabelsLike, kind: Kind | None, label_names: Sequence[str] | None
 ) -> SparseSource:
     from oddslip.sources.long.table import check_long
     from oddslip.sources.parquet.source import stored_kind

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Panel, SampleWeight, SparsePanel
-from oddslip.core.row_ids import match_labels, match_rows
-from oddslip.core.row_keys import Keys
+from oddslip.core.passes import Passes, collect
+from oddslip.core.row_ids import Keys, match_labels, match_rows
 from oddslip.core.tally import State, Tally
-from oddslip.errors import InvalidInput
+from oddslip.core.types import Array, Bools, Ints
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, block_rows
 from oddslip.sources.sparse import SparseSource
@@ -31,8 +31,9 @@ class View(Source):
         self.dtype, self.label_names = whole.dtype, whole.label_names
         self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
         self.partial, self.ordered = whole.partial, whole.ordered
+        self.indexed, self.threads = whole.indexed, whole.threads
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Ids of all rows, or None where rows have only numbers."""
         return self.whole.row_ids()
 
@@ -54,13 +55,13 @@ class View(Source):
         """True labels of all rows."""
         return self.whole.positives()
 
-    def label_counts(self) -> NDArray[np.int64]:
+    def label_counts(self) -> Ints:
         """Positives of each label."""
         return self.whole.label_counts()
 
-    def totals(self, threads: int | None = None) -> Any:
+    def totals(self) -> Any:
         """The weight of each label's present cells; that of all rows where all are present."""
-        return self.whole.totals(threads)
+        return self.whole.totals()
 
     def blocks(self) -> Iterator[Panel]:
         """The blocks of the whole."""
@@ -106,7 +107,7 @@ class PartialSource(_OtherCells):
         true = self.whole.positives()
         if self.excluded is None:
             return true
-        return true.kept(true.among(self.excluded, self.n_labels) < 0)
+        return true.filter(true.among(self.excluded, self.n_labels) < 0)
 
     def blocks(self) -> Iterator[Panel]:
         """The blocks of the whole, as views that know which cells are absent."""
@@ -120,15 +121,6 @@ class PartialSource(_OtherCells):
                     part.excluded = excluded
             part.nan_absent = self.nan
             yield part
-
-
-def refuse_weights(source: Source) -> None:
-    """Refuse weights of rows that have no order."""
-    if not source.ordered:
-        raise InvalidInput(
-            "sample_weight goes with rows of this machine, got a Spark table. Collect a sample of "
-            "the rows, and pass that."
-        )
 
 
 class WeightedSource(_OtherCells):
@@ -163,25 +155,6 @@ class WeightedSource(_OtherCells):
             yield part
 
 
-class SummarisedSource(View):
-    """A source of which a summary for logistic fits is at hand, so that they need not make one.
-
-    Parameters
-    ----------
-    whole : Source
-    summary : Summary
-        `oddslip.calibrators.logistic.moments.Summary` of all its rows.
-    """
-
-    def __init__(self, whole: Source, summary: Any) -> None:
-        super().__init__(whole)
-        self.summary = summary
-
-    def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
-        """Feed all rows to the tally, as the whole does."""
-        return self.whole.run(tally, threads=threads, what=what)
-
-
 class ReorderedSource(View):
     """Another source's rows in another order.
 
@@ -202,14 +175,14 @@ class ReorderedSource(View):
     [[[0.2], [0.1]]]
     """
 
-    def __init__(self, whole: Source, order: NDArray[np.int64]) -> None:
+    def __init__(self, whole: Source, order: Ints) -> None:
         super().__init__(whole)
-        self.order = order
+        self.order, self.indexed = order, False
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(order)
         self._laid: Panel | None = None
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Names of all rows, or None where rows are only numbered."""
         ids = self.whole.row_ids()
         return None if ids is None else ids[self.order]
@@ -250,7 +223,7 @@ class ReorderedSource(View):
                         cells = np.where(there, cells, cells.dtype.type(np.nan))
                     scratch.write(np.ascontiguousarray(cells, self.dtype).data)
                 scratch.flush()
-                laid: NDArray[Any] = np.memmap(scratch, self.dtype, "r", shape=shape)
+                laid: Array = np.memmap(scratch, self.dtype, "r", shape=shape)
             self._laid = Panel(laid, kind=self.kind, label_names=self.label_names)
             self._laid.nan_absent = self.partial
         return self._laid
@@ -370,14 +343,14 @@ class RowSubset(_OtherCells):
     [[[0.3, 0.4], [0.5, 0.6]]]
     """
 
-    def __init__(self, whole: Source, kept: NDArray[np.bool_], positives: Positives) -> None:
+    def __init__(self, whole: Source, kept: Bools, positives: Positives) -> None:
         super().__init__(whole)
-        self.all_positives, self.has_labels = positives, True
+        self.all_positives, self.has_labels, self.indexed = positives, True, False
         self.kept, self.n_rows = kept, int(np.count_nonzero(kept))
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(kept)
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Names of the rows kept, or None where rows are only numbered."""
         ids = self.whole.row_ids()
         return None if ids is None else ids[self.kept]
@@ -413,7 +386,7 @@ class RowSubset(_OtherCells):
 class Narrowing(NamedTuple):
     """Some labels of panels: their columns, each label's place among them or -1, their names."""
 
-    columns: NDArray[np.int64]
+    columns: Ints
     places: NDArray[np.int32]
     label_names: tuple[str, ...]
     has_labels: bool
@@ -422,12 +395,12 @@ class Narrowing(NamedTuple):
         """A panel of these labels alone."""
         n_labels = self.columns.size
         neighbours = (np.diff(self.columns) == 1).all()
-        taken = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
+        columns = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
         if isinstance(panel, SparsePanel):
             part: Panel = panel.columns(self.places, n_labels)
         else:
             part = panel.rows(0, panel.n_rows)
-            part.scores = np.ascontiguousarray(panel.scores[:, taken])
+            part.scores = np.ascontiguousarray(panel.scores[:, columns])
             if panel.absent is not None:
                 part.excluded, part.nan_absent = self.take(panel.absent), False
         part.label_names = self.label_names
@@ -464,7 +437,7 @@ class ColumnSource(View):
     array([1], dtype=int32)
     """
 
-    def __init__(self, whole: Source, columns: NDArray[np.int64]) -> None:
+    def __init__(self, whole: Source, columns: Ints) -> None:
         super().__init__(whole)
         self.columns, self.n_labels = columns, int(columns.size)
         names = whole.label_names
@@ -477,13 +450,13 @@ class ColumnSource(View):
         """True labels among the columns, of all rows."""
         return self.narrowing.take(self.whole.positives())
 
-    def label_counts(self) -> NDArray[np.int64]:
+    def label_counts(self) -> Ints:
         """Positives of each of these labels."""
         return self.whole.label_counts()[self.columns]
 
-    def totals(self, threads: int | None = None) -> Any:
+    def totals(self) -> Any:
         """The weight of each label's present cells; that of all rows where all are present."""
-        totals = self.whole.totals(threads)
+        totals = self.whole.totals()
         return totals[self.columns] if self.partial else totals
 
     def blocks(self) -> Iterator[Panel]:
@@ -491,18 +464,19 @@ class ColumnSource(View):
         for panel in self.whole.blocks():
             yield self.narrowing.narrow(panel)
 
-    def run(self, tally: Any, *, threads: int | None = None, what: str = "rows") -> Any:
-        """Feed all rows to the tally; of a table, each task takes these labels."""
-        if self.ordered:
-            return super().run(tally, threads=threads, what=what)
-        return self.whole.run(ColumnTally(tally, self.narrowing), threads=threads, what=what).tally
+    def run(self, tally: T, *, what: str = "rows") -> T:
+        """Feed these labels of all rows to the tally."""
+        return self.whole.run(ColumnTally(tally, self.narrowing), what=what).tally
 
 
-class ColumnTally:
+class ColumnTally(Generic[T]):
     """A tally that is given some labels of every panel: see `ColumnSource`."""
 
-    def __init__(self, tally: Any, narrowing: Narrowing) -> None:
+    def __init__(self, tally: T, narrowing: Narrowing) -> None:
         self.tally, self.narrowing = tally, narrowing
+        apart: int | None = getattr(tally, "blocks_apart", None)
+        if apart is not None:  # see `Tally`
+            self.blocks_apart = apart
 
     def empty_like(self) -> Self:
         """An empty tally of the same kind."""
@@ -534,24 +508,32 @@ class ColumnTally:
         self.tally.restore(state)
 
 
-def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:
+def collect_labels(tally: T, narrowing: Narrowing | None) -> Passes[T]:
+    """The tally, filled with some labels of all rows, or with all labels."""
+    if narrowing is None:
+        return (yield from collect(tally))
+    columns = ColumnTally(tally, narrowing)
+    return (yield from collect(columns)).tally
+
+
+def take_rows(panel: Panel, rows: Ints, positives: Positives | None = None) -> Panel:
     """A panel of some rows of a block: their scores are copied, nothing is checked again."""
     if isinstance(panel, SparsePanel):
-        taken: Panel = panel.take(rows)
+        part: Panel = panel.take(rows)
     else:
-        taken = panel.rows(0, panel.n_rows)
-        taken.scores = panel.scores[rows]
-        taken.excluded = None if panel.excluded is None else panel.excluded.take(rows)
-    taken.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
+        part = panel.rows(0, panel.n_rows)
+        part.scores = panel.scores[rows]
+        part.excluded = None if panel.excluded is None else panel.excluded.take(rows)
+    part.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
     # Ids can be hashed later; numbers are lost with the order of the block.
     numbered = panel.row_ids is None and panel.numbered
-    known = numbered or panel._row_keys is not None
-    taken._row_keys = panel.row_keys()[rows] if known else None
-    taken.twin = None if panel.twin is None else take_rows(panel.twin, rows)
+    has_keys = numbered or panel._row_keys is not None
+    part._row_keys = panel.row_keys()[rows] if has_keys else None
+    part.twin = None if panel.twin is None else take_rows(panel.twin, rows)
     if panel.sample_weight is not None:
-        taken.sample_weight = panel.sample_weight.take(rows)
-    taken.labels = None
+        part.sample_weight = panel.sample_weight.take(rows)
+    part.labels = None
     if positives is not None:
         shape = (int(rows.size), panel.n_labels)
-        taken.labels = SparseLabels(positives.indptr, positives.indices, shape)
-    return taken
+        part.labels = SparseLabels(positives.indptr, positives.indices, shape)
+    return part

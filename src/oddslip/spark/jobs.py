@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from oddslip.errors import InvalidInput, OddslipError
-from oddslip.spark.messages import Message, unpack, write_message
+from oddslip.spark.messages import Kinds, Message, unpack, write_message
 from oddslip.spark.tasks import (
     FAILED,
     SCHEMA,
@@ -36,7 +36,7 @@ class Workers(Protocol):
         """Number of jobs that run in parallel."""
         ...
 
-    def run(self, shared: Path, kinds: tuple[Any, ...], n_jobs: int) -> Iterator[tuple[int, bytes]]:
+    def run(self, shared: Path, kinds: Kinds, n_jobs: int) -> Iterator[tuple[int, bytes]]:
         """Run `run_job_batch` with a shared file over the places 0 to ``n_jobs``, one per task."""
         ...
 
@@ -83,6 +83,6 @@ def run_job_batch(message: Message, batches: Batches) -> Iterator[pa.RecordBatch
         yield write_error(error)
 
 
-def map_parcel(path: str | Path, kinds: tuple[Any, ...]) -> Message:
+def map_parcel(path: str | Path, kinds: Kinds) -> Message:
     """A message in a file, which is memory-mapped."""
     return Message(kinds, np.memmap(path, np.uint8, "r"))  # type: ignore[arg-type]

@@ -6,28 +6,29 @@ Nothing of ours is pickled. Classes and functions travel by name, as `kinds`, be
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import Array
 from oddslip.io.container import container_pieces, read_container
 from oddslip.io.files import disk_full_message
 
 _TREE = "tree"
+Kinds = tuple[Callable[..., Any], ...]  # importable classes and functions
 
 
 class Message(NamedTuple):
-    """Importable classes and functions, and bytes that refer to them by their position."""
+    """Bytes that refer to importable classes and functions by their position in ``kinds``."""
 
-    kinds: tuple[Any, ...]
+    kinds: Kinds
     data: bytes | memoryview
 
 
-def pack(tree: Any) -> Message:
+def pack(tree: object) -> Message:
     """Pack numbers, text, lists, dicts, arrays, and objects that have a `spec`.
 
     An object that occurs twice is one object again when it is unpacked.
@@ -49,7 +50,7 @@ def pack(tree: Any) -> Message:
     return Message(kinds, b"".join(pieces))
 
 
-def write_message(folder: str | Path, tree: Any) -> tuple[Path, tuple[Any, ...]]:
+def write_message(folder: str | Path, tree: object) -> tuple[Path, Kinds]:
     """Write a message to a file named by its content, without copying an array.
 
     Parameters
@@ -72,7 +73,7 @@ def write_message(folder: str | Path, tree: Any) -> tuple[Path, tuple[Any, ...]]
     return path, kinds
 
 
-def _pack(tree: Any, *, digests: bool) -> tuple[tuple[Any, ...], Iterator[Any]]:
+def _pack(tree: object, *, digests: bool) -> tuple[Kinds, Iterator[bytes | memoryview]]:
     packer = _Packer()
     text = json.dumps(packer.describe(tree)).encode()
     arrays = {str(number): array for number, array in enumerate(packer.arrays)}
@@ -89,12 +90,12 @@ def unpack(message: Message) -> Any:
 
 class _Packer:
     def __init__(self) -> None:
-        self.kinds: list[Any] = []
-        self.arrays: list[NDArray[Any]] = []
-        self._objects: list[Any] = []  # alive, so that no other object gets their address
+        self.kinds: list[Callable[..., Any]] = []
+        self.arrays: list[Array] = []
+        self._objects: list[object] = []  # alive, so that no other object gets their address
         self._positions: dict[int, int] = {}
 
-    def describe(self, thing: Any) -> Any:
+    def describe(self, thing: object) -> Any:
         if isinstance(thing, np.generic):
             return self.describe(thing.item())
         if thing is None or isinstance(thing, str | bool | int | float):
@@ -113,15 +114,15 @@ class _Packer:
             return {"again": self._positions[id(thing)]}
         if isinstance(thing, np.ndarray):
             self.arrays.append(thing)
-            described: dict[str, Any] = {"array": len(self.arrays) - 1}
+            description: dict[str, object] = {"array": len(self.arrays) - 1}
         else:
             spec = [[name, self.describe(value)] for name, value in arguments_of(thing).items()]
-            described = {"object": self._kind(type(thing)), "spec": spec}
+            description = {"object": self._kind(type(thing)), "spec": spec}
         self._positions[id(thing)] = len(self._objects)
         self._objects.append(thing)
-        return described
+        return description
 
-    def _kind(self, kind: Any) -> int:
+    def _kind(self, kind: Callable[..., Any]) -> int:
         if kind not in self.kinds:
             self.kinds.append(kind)
         return self.kinds.index(kind)
@@ -140,9 +141,9 @@ def arguments_of(thing: Any) -> dict[str, Any]:
 
 
 class _Unpacker:
-    def __init__(self, kinds: tuple[Any, ...], arrays: list[NDArray[Any]]) -> None:
+    def __init__(self, kinds: Kinds, arrays: list[Array]) -> None:
         self.kinds, self.arrays = kinds, arrays
-        self._objects: list[Any] = []
+        self._objects: list[object] = []
 
     def build(self, description: Any) -> Any:
         if isinstance(description, list):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Panel, SparsePanel
-from oddslip.core.row_keys import hash_with_salt
+from oddslip.core.row_ids import hash_with_salt
+from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput
 from oddslip.kernels import Kind
 
@@ -31,7 +31,7 @@ class Layout(NamedTuple):
 
     n_labels: int
     kind: Kind
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     label_names: tuple[str, ...] | None = None
     scores: str | None = None
     labels: str | None = None
@@ -127,12 +127,12 @@ def whole_column(table: pa.Table, name: str) -> pa.Array:
     return pa.concat_arrays(table.column(name).chunks)
 
 
-def numbers_of(column: pa.Array) -> NDArray[Any]:
+def numbers_of(column: pa.Array) -> Array:
     """Numbers of a column without nulls, not copied; pyarrow's conversion would import pandas."""
     return np.from_dlpack(column)
 
 
-def ascending(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+def ascending(cells: Ints) -> Ints:
     """Distinct values in order. Usually they are already, which is cheap to check.
 
     Examples
@@ -147,7 +147,7 @@ def ascending(cells: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(cells[first], np.int64)
 
 
-def _lists(table: pa.Table, name: str, panel: Panel) -> tuple[NDArray[np.int64], pa.Array]:
+def _lists(table: pa.Table, name: str, panel: Panel) -> tuple[Ints, pa.Array]:
     """Offsets of the list of every row, and the concatenated values."""
     column = whole_column(table, name)
     if column.null_count:
@@ -165,7 +165,7 @@ def _lists(table: pa.Table, name: str, panel: Panel) -> tuple[NDArray[np.int64],
     return ends, values
 
 
-def _scores(table: pa.Table, name: str, layout: Layout, panel: Panel) -> NDArray[Any]:
+def _scores(table: pa.Table, name: str, layout: Layout, panel: Panel) -> Array:
     ends, values = _lists(table, name, panel)
     wrong = np.flatnonzero(np.diff(ends) != layout.n_labels)
     if wrong.size:
@@ -214,7 +214,7 @@ def _put_candidates(table: pa.Table, layout: Layout, panel: SparsePanel) -> None
                 f"labels must be 0 or 1, got {true[wrong[0]]} at {panel.name_row(row)}, "
                 f"label {layout.name_of(label)!r}."
             )
-        panel.labels = SparseLabels(*panel.listed.kept(true == 1), shape)
+        panel.labels = SparseLabels(*panel.positions.filter(true == 1), shape)
 
 
 def _positives(table: pa.Table, name: str, layout: Layout, panel: Panel) -> Positives:
@@ -229,9 +229,7 @@ def _positives(table: pa.Table, name: str, layout: Layout, panel: Panel) -> Posi
     )
 
 
-def _indices(
-    values: pa.Array, rows: NDArray[np.int64], name: str, layout: Layout, panel: Panel
-) -> NDArray[np.int64]:
+def _indices(values: pa.Array, rows: Ints, name: str, layout: Layout, panel: Panel) -> Ints:
     """Indices of labels that are listed by name or by number."""
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         matches = pc.index_in(values, pa.array(layout.label_names or (), values.type))

@@ -12,23 +12,28 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from oddslip.errors import InvalidInput, MissingDependency, OddslipError
 from oddslip.spark.jobs import run_job_batch
-from oddslip.spark.messages import Message
+from oddslip.spark.messages import Kinds, Message
 from oddslip.spark.rows import LABEL_FIELDS
-from oddslip.spark.tasks import map_rows, merge_shards, read_rows, tally_rows
+from oddslip.spark.tasks import Batches, map_rows, merge_shards, read_rows, tally_rows
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame as DataFrame
+    from pyspark.sql import SparkSession as SparkSession
+
+Task = Callable[[Message, Batches], Iterator[pa.RecordBatch]]
 TASK_SCHEMA = "shard int, data binary"
 CLOSURE_BYTES = 8 * 1024 * 1024  # larger messages are sent to tasks as a file
-FLOATS: dict[Any, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
+FLOATS: dict[str, np.dtype] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
 
 class SparkTable:
@@ -39,7 +44,7 @@ class SparkTable:
     frame : pyspark.sql.DataFrame
     """
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: DataFrame) -> None:
         self.frame = frame
 
     def collect(
@@ -57,17 +62,19 @@ class SparkTable:
         check_column(self.frame, "a column", column)
         score_type(self.frame, column)
 
-    def attach(self, message: Message, columns: Sequence[str], fields: dict[str, str]) -> Any:
+    def attach(self, message: Message, columns: Sequence[str], fields: dict[str, str]) -> DataFrame:
         """See `oddslip.spark.base.Engine`."""
         types = dict(self.frame.dtypes)
         schema = ", ".join(f"{_quoted([n])[0]} {t or types[n]}" for n, t in fields.items())
         return self._over(map_rows, message, columns, schema)
 
-    def _over(self, task: Any, message: Message, columns: Sequence[str], schema: str) -> Any:
+    def _over(self, task: Task, message: Message, columns: Sequence[str], schema: str) -> DataFrame:
         frame = self.frame.select(*_quoted(columns)) if columns else self.frame
         return frame.mapInArrow(self._with_message(task, message), schema)
 
-    def _with_message(self, task: Any, message: Message) -> Any:
+    def _with_message(
+        self, task: Task, message: Message
+    ) -> Callable[..., Iterator[pa.RecordBatch]]:
         """The task with its message: in the closure, or in a file that executors map."""
         if len(message.data) <= CLOSURE_BYTES:
             return partial(run_in_worker, task, message)
@@ -92,14 +99,16 @@ class SparkFiles(SparkTable):
         Number of tasks; default: one per core.
     """
 
-    def __init__(self, session: Any, n_units: int, n_partitions: int | None = None) -> None:
+    def __init__(
+        self, session: SparkSession, n_units: int, n_partitions: int | None = None
+    ) -> None:
         # One task per core by default, since each task has a fixed cost.
         super().__init__(session.range(0, n_units, 1, n_partitions))
 
     def check(self, column: str) -> None:
         """Does nothing: the tasks check the files."""
 
-    def _over(self, task: Any, message: Message, columns: Sequence[str], schema: str) -> Any:
+    def _over(self, task: Task, message: Message, columns: Sequence[str], schema: str) -> DataFrame:
         return super()._over(task, message, (), schema)
 
 
@@ -111,7 +120,7 @@ class SparkWorkers:
     session : pyspark.sql.SparkSession
     """
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: SparkSession) -> None:
         self.session = session
 
     def width(self) -> int:
@@ -121,7 +130,7 @@ class SparkWorkers:
         places = self.session.range(0, 1 << 20).select(spark_partition_id().alias("at"))
         return int(_fetch(places.agg({"at": "max"})).column(0)[0].as_py()) + 1
 
-    def run(self, shared: Path, kinds: tuple[Any, ...], n_jobs: int) -> Iterator[tuple[int, bytes]]:
+    def run(self, shared: Path, kinds: Kinds, n_jobs: int) -> Iterator[tuple[int, bytes]]:
         """See `oddslip.spark.jobs.Workers`."""
         # Executors that join later fetch the file too, so it stays until the process ends.
         path = Path(_shared_folder().name, shared.name)
@@ -139,7 +148,7 @@ class SparkWorkers:
             yield from ((number, bytes(data)) for number, data in read_rows(batch))
 
 
-def _fetch(frame: Any) -> pa.Table:
+def _fetch(frame: DataFrame) -> pa.Table:
     """The rows of a small frame; Spark's errors become one line."""
     try:
         table: pa.Table = frame.toArrow()
@@ -157,7 +166,7 @@ def _shared_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def run_from_file(
-    task: Any, kinds: tuple[Any, ...], name: str, batches: Any
+    task: Task, kinds: Kinds, name: str, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
     """Run a task whose message is in a file of the session, which is memory-mapped."""
     from pyspark import SparkFiles as Files
@@ -166,7 +175,7 @@ def run_from_file(
     yield from run_in_worker(task, Message(kinds, data), batches)  # type: ignore[arg-type]
 
 
-def run_in_worker(task: Any, message: Message, batches: Any) -> Iterator[pa.RecordBatch]:
+def run_in_worker(task: Task, message: Message, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Run a task in a Spark worker, which runs other tasks after it."""
     yield from task(message, batches)
     set_modules_aside(len(sys.modules))
@@ -183,7 +192,7 @@ def set_modules_aside(n_modules: int) -> None:
     gc.freeze()
 
 
-def current_session() -> Any:
+def current_session() -> SparkSession:
     """The active session, or a new one on this machine."""
     try:
         from pyspark.sql import SparkSession
@@ -192,7 +201,7 @@ def current_session() -> Any:
     return SparkSession.getActiveSession() or start_session()
 
 
-def start_session(master: str = "local[*]", **config: Any) -> Any:
+def start_session(master: str = "local[*]", **config: object) -> SparkSession:
     """The active session, or a new one on this master.
 
     Parameters
@@ -231,7 +240,7 @@ def start_session(master: str = "local[*]", **config: Any) -> Any:
     return session
 
 
-def table_form(frame: Any, scores: str | None) -> str:
+def table_form(frame: DataFrame, scores: str | None) -> str:
     """Form of a table: "rows" of score lists, "listed" candidates, or "long", a row per cell."""
     name = scores or ("scores" if "scores" in frame.columns else "score")
     if name not in frame.columns:
@@ -244,8 +253,8 @@ def table_form(frame: Any, scores: str | None) -> str:
 
 
 def grouped(
-    frame: Any, scores: str | None, labels: str | None, row_id: str | None
-) -> tuple[Any, str, str | None, str]:
+    frame: DataFrame, scores: str | None, labels: str | None, row_id: str | None
+) -> tuple[DataFrame, str, str | None, str]:
     """A long table with the candidates of each row in one list, at the cost of one shuffle.
 
     The default names of the columns are those of a long Parquet file: row, label, score and,
@@ -265,7 +274,7 @@ def grouped(
     return rows, "scores", None if labels is None else "scores", row_id
 
 
-def score_type(frame: Any, name: str) -> tuple[Any, np.dtype[Any]]:
+def score_type(frame: DataFrame, name: str) -> tuple[DataFrame, np.dtype]:
     """The frame with scores as lists, and the dtype of a cell. ML vectors become lists."""
     kind: Any = _field(frame, name).dataType
     if kind.typeName() == "udt" or "VectorUDT" in str(kind):
@@ -286,7 +295,7 @@ def score_type(frame: Any, name: str) -> tuple[Any, np.dtype[Any]]:
     return frame, FLOATS[cell]
 
 
-def label_type(frame: Any, name: str) -> str:
+def label_type(frame: DataFrame, name: str) -> str:
     """Form of true labels: names ("string"), numbers ("int") or a field of candidates ("true")."""
     kind = _field(frame, name).dataType
     cell = kind.elementType.typeName() if kind.typeName() == "array" else None
@@ -302,7 +311,7 @@ def label_type(frame: Any, name: str) -> str:
     )
 
 
-def default_labels(frame: Any, *, named: bool) -> str | None:
+def default_labels(frame: DataFrame, *, named: bool) -> str | None:
     """The column ``labels`` if it lists labels, else None.
 
     Names are only accepted if the names of all labels are known (``named``).
@@ -316,7 +325,7 @@ def default_labels(frame: Any, *, named: bool) -> str | None:
     return "labels" if form == "int" or (form == "string" and named) else None
 
 
-def first_width(frame: Any, name: str) -> int:
+def first_width(frame: DataFrame, name: str) -> int:
     """Number of scores in the first row."""
     row = frame.select(_quoted([name])[0]).first()
     if row is None:
@@ -326,7 +335,7 @@ def first_width(frame: Any, name: str) -> int:
     return len(row[0])
 
 
-def check_column(frame: Any, part: str, name: Any) -> str:
+def check_column(frame: DataFrame, part: str, name: object) -> str:
     """The name of an existing column."""
     if not isinstance(name, str) or name not in frame.columns:
         columns = ", ".join(frame.columns)
@@ -334,7 +343,7 @@ def check_column(frame: Any, part: str, name: Any) -> str:
     return name
 
 
-def _field(frame: Any, name: str) -> Any:
+def _field(frame: DataFrame, name: str) -> Any:
     return next(field for field in frame.schema.fields if field.name == name)
 
 

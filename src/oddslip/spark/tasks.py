@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from oddslip import __version__
 from oddslip.core.panel import Panel
 from oddslip.core.tally import State, Tally, merge_states
+from oddslip.core.types import Array
 from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
 from oddslip.spark.messages import Message, pack, unpack
 from oddslip.spark.rows import (
@@ -138,7 +139,7 @@ def cut_state(state: State, n_shards: int) -> Iterator[tuple[int, State]]:
 
 def join_shards(shards: dict[int, State], shapes: dict[str, tuple[int, ...]]) -> State:
     """The whole state in these shapes, copied into new arrays."""
-    pieces: dict[str, list[NDArray[Any]]] = {}
+    pieces: dict[str, list[Array]] = {}
     joins: dict[str, Any] = {}
     for shard in sorted(shards):
         for name, (array, how) in shards[shard].items():
@@ -180,7 +181,7 @@ def _row(shard: int, data: bytes | memoryview) -> pa.RecordBatch:
     return pa.record_batch([pa.array([shard], pa.int32()), pa.array([data])], schema=SCHEMA)
 
 
-def read_rows(batch: Any) -> Iterator[tuple[int, memoryview]]:
+def read_rows(batch: pa.RecordBatch) -> Iterator[tuple[int, memoryview]]:
     """The rows that tasks return, as views: states may be gigabytes."""
     for shard, data in zip(batch.column("shard"), batch.column("data"), strict=True):
         yield shard.as_py(), memoryview(data.as_buffer())
@@ -201,16 +202,14 @@ def map_rows(message: Message, batches: Batches) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch(list(columns.values()), names=list(columns))
 
 
-def top_of_panel(panel: Panel, *, columns: NDArray[np.int32], values: NDArray[Any]) -> pa.Array:
+def top_of_panel(panel: Panel, *, columns: NDArray[np.int32], values: Array) -> pa.Array:
     """The top K of each row, as lists of (label, score); shorter where a slot is empty."""
     filled = columns >= 0
     ends = np.concatenate([[0], np.cumsum(filled.sum(axis=1))])
     return list_cells(panel, ends, columns[filled], values[filled].astype(np.float64))
 
 
-def list_cells(
-    panel: Panel, ends: NDArray[Any], labels: NDArray[np.int32], values: NDArray[Any]
-) -> pa.Array:
+def list_cells(panel: Panel, ends: Array, labels: NDArray[np.int32], values: Array) -> pa.Array:
     """Lists of (label, score), one for each row."""
     names: pa.Array = pa.array(labels)
     if panel.label_names is not None:

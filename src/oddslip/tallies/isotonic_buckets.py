@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.core.panel import Kind, Panel
+from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, TallyGroup
+from oddslip.core.types import Array, Bools, Floats, Ints
 from oddslip.errors import InvalidInput
 from oddslip.kernels.buckets import (
     MAX_BUCKETS,
@@ -29,7 +31,7 @@ from oddslip.kernels.buckets import (
 )
 from oddslip.sources.base import Source
 from oddslip.tallies.cell_counts import IntervalCounts, Knots, count_cells
-from oddslip.tallies.positive_keys import Ints, PositiveKeys
+from oddslip.tallies.positive_keys import PositiveKeys
 
 N_SAMPLED_ROWS = 1024  # rows from which labels and ranges of buckets are chosen
 MIN_ROWS = 8192  # below, buckets do not pay
@@ -44,9 +46,9 @@ class Buckets(NamedTuple):
 
     labels: Ints
     number_of: NDArray[np.int32]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    low: Floats
+    high: Floats
+    scale: Floats
     starts: Ints
     kind: Kind
 
@@ -57,7 +59,7 @@ class Buckets(NamedTuple):
 
 
 def choose_buckets(
-    scores: NDArray[Any],
+    scores: Array,
     truths: NDArray[np.uint8],
     kind: Kind,
     *,
@@ -163,7 +165,7 @@ class MarkedCells(MergeableTally):
     ) -> None:
         self.buckets, self.dtype = buckets, np.dtype(dtype)
         self.marks, self.numbers, self.sizes = marks, numbers, sizes
-        self._cells: list[NDArray[Any]] = []
+        self._cells: list[Array] = []
         self._groups: list[NDArray[np.int32]] = []
 
     def add(self, panel: Panel) -> None:
@@ -179,7 +181,7 @@ class MarkedCells(MergeableTally):
         self._cells.append(cells[:n].copy())
         self._groups.append(groups[:n].copy())
 
-    def result(self) -> NDArray[Any]:
+    def result(self) -> Array:
         """Scores bucket by bucket, the negatives and then the positives, each ascending."""
         ends = np.cumsum(self.sizes, dtype=np.int64)
         places = ends - self.sizes.ravel()
@@ -201,9 +203,8 @@ def fit_knots(
     source: Source,
     *,
     minimum_positives: int = 1,
-    threads: int | None = None,
     buckets: Buckets | None = None,
-) -> tuple[Ints, Knots]:
+) -> Passes[tuple[Ints, Knots]]:
     """Positives per label, and the knots of the isotonic fit of every label.
 
     Parameters
@@ -212,31 +213,31 @@ def fit_knots(
         With labels; see `open_source`.
     minimum_positives : int
         Labels with fewer positives get no knots, and so does a label without any.
-    threads : int, optional
-        Number of threads; all available cores by default.
     buckets : Buckets, optional
         Chosen from the first rows by default.
 
     Examples
     --------
+    >>> from oddslip.core.passes import run
     >>> from oddslip.sources import open_source
-    >>> n_positives, knots = fit_knots(open_source([[0.1], [0.4], [0.8]], [[0], [1], [0]]))
+    >>> source = open_source([[0.1], [0.4], [0.8]], [[0], [1], [0]])
+    >>> n_positives, knots = run(source, fit_knots(source))
     >>> n_positives, knots.x, knots.y
     (array([1]), array([0.1, 0.4, 0.8]), array([0. , 0.5, 0.5]))
     """
     if source.sample_weight is not None or source.partial:
         n_positives = source.label_counts()
-        counts = count_cells(source, threads=threads)
+        counts = yield from count_cells(source)
         return n_positives, counts.isotonic_knots(minimum_positives, n_positives)
     buckets = sample_buckets(source) if buckets is None else buckets
     if buckets is None or not buckets.labels.size:
-        counts = count_cells(source, threads=threads)
+        counts = yield from count_cells(source)
         return counts.n_positives, counts.isotonic_knots(minimum_positives)
     is_rare = buckets.number_of < 0
     first: Any = BucketCounts(buckets)
     if is_rare.any():
         first = TallyGroup([first, PositiveKeys(source.n_labels, source.dtype, only=is_rare)])
-    first_result = source.run(first, threads=threads, what="positives").result()
+    first_result = (yield first).result()
     in_buckets, distinct = first_result if is_rare.any() else (first_result, None)
 
     marks = np.empty(in_buckets.size // 2, np.uint8)
@@ -249,7 +250,7 @@ def fit_knots(
     second: Any = MarkedCells(buckets, source.dtype, marks, numbers, sizes)
     if distinct is not None:
         second = TallyGroup([second, IntervalCounts(distinct, source.kind)])
-    second_result = source.run(second, threads=threads, what="cells").result()
+    second_result = (yield second).result()
     cells, of_rare = second_result if distinct is not None else (second_result, None)
     ends = np.concatenate([[0], np.cumsum(np.maximum(n_marked, 0))])
 
@@ -265,7 +266,7 @@ def fit_knots(
     if is_bad.any():
         only = np.zeros(source.n_labels, np.bool_)
         only[buckets.labels[is_bad]] = True
-        counts = count_cells(source, threads=threads, only=only)
+        counts = yield from count_cells(source, only=only)
         parts.append(counts.isotonic_knots(minimum_positives))
     return n_positives, _merge_knots(parts)
 
@@ -275,8 +276,8 @@ def _join(
     counts: NDArray[np.uint32],
     marks: NDArray[np.uint8],
     ends: Ints,
-    cells: NDArray[Any],
-    fitted: NDArray[np.bool_],
+    cells: Array,
+    fitted: Bools,
 ) -> Knots:
     """Knots of the labels in buckets, among those of all labels."""
     n = buckets.labels.size

@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 from oddslip.calibrators import Offset
 from oddslip.calibrators.logistic.fits import Status, fit_affine, fit_beta
 from oddslip.sources import open_source
+from oddslip.sources.open import open_rows
 
 sys.path.insert(0, str(Path(__file__).parent))
 from oracles import (
@@ -24,6 +25,9 @@ from oracles import (
     log_odds_of,
     make_panel,
 )
+from tests.support.passes import plain
+
+fit_affine, fit_beta = plain(fit_affine), plain(fit_beta)
 
 # --- labels that cannot be fitted --------------------------------------------------------------
 
@@ -234,7 +238,7 @@ def panels(draw):
 @given(panels(), st.sampled_from([OFFSET, PLATT, TEMPERATURE]))
 def test_the_gradient_of_a_fitted_label_vanishes(panel, model):
     scores, labels, kind = panel
-    fit = fit_affine(open_source(scores, labels, kind=kind), threads=1, **model)
+    fit = fit_affine(open_rows(scores, labels, kind=kind, threads=1), **model)
     z = log_odds_of(scores, kind)
     assert np.isfinite([fit.a, fit.b]).all()
     assert (fit.a >= 0).all()
@@ -253,7 +257,7 @@ def test_the_gradient_of_a_fitted_label_vanishes(panel, model):
 @given(panels())
 def test_a_beta_fit_can_not_be_improved_within_its_bounds(panel):
     scores, labels, kind = panel
-    fit = fit_beta(open_source(scores, labels, kind=kind), threads=1)
+    fit = fit_beta(open_rows(scores, labels, kind=kind, threads=1))
     assert np.isfinite([fit.a, fit.b, fit.c]).all()
     assert (np.minimum(fit.a, fit.b) >= 0).all()
     assert (fit.status != Status.NOT_CONVERGED).all()
@@ -273,7 +277,7 @@ def test_a_beta_fit_can_not_be_improved_within_its_bounds(panel):
 @given(panels())
 def test_the_offset_makes_the_mean_probability_the_prevalence(panel):
     scores, labels, kind = panel
-    fit = fit_affine(open_source(scores, labels, kind=kind), threads=1, **OFFSET)
+    fit = fit_affine(open_rows(scores, labels, kind=kind, threads=1), **OFFSET)
     mean = expit(log_odds_of(scores, kind) + fit.b).mean(axis=0)
     both = fit.status == FITTED
     np.testing.assert_allclose(mean[both], labels.mean(axis=0)[both], atol=1e-9)
@@ -284,8 +288,8 @@ def test_the_offset_makes_the_mean_probability_the_prevalence(panel):
 def test_moving_all_margins_moves_the_offset_back(seed, shift):
     scores, labels = make_panel(seed, n_rows=60)
     labels[0], labels[1] = True, False
-    fit = fit_affine(open_source(scores, labels, kind="margin"), threads=1, **OFFSET)
-    moved = fit_affine(open_source(scores + shift, labels, kind="margin"), threads=1, **OFFSET)
+    fit = fit_affine(open_rows(scores, labels, kind="margin", threads=1), **OFFSET)
+    moved = fit_affine(open_rows(scores + shift, labels, kind="margin", threads=1), **OFFSET)
     np.testing.assert_allclose(moved.b, fit.b - shift, atol=1e-9)
 
 
@@ -294,8 +298,8 @@ def test_moving_all_margins_moves_the_offset_back(seed, shift):
 def test_stretching_margins_shrinks_platts_slope(seed, stretch):
     scores, labels = make_panel(seed, n_rows=60)
     labels[0], labels[1] = True, False
-    fit = fit_affine(open_source(scores, labels, kind="margin"), threads=1, **PLATT)
-    other = fit_affine(open_source(scores * stretch, labels, kind="margin"), threads=1, **PLATT)
+    fit = fit_affine(open_rows(scores, labels, kind="margin", threads=1), **PLATT)
+    other = fit_affine(open_rows(scores * stretch, labels, kind="margin", threads=1), **PLATT)
     assert (fit.status == other.status).all()
     fitted = fit.status == FITTED
     np.testing.assert_allclose(other.a[fitted] * stretch, fit.a[fitted], rtol=1e-7, atol=1e-9)

@@ -9,10 +9,12 @@ from sklearn.linear_model import LogisticRegression
 
 from oddslip.calibrators.logistic.fits import fit_affine, fit_beta
 from oddslip.calibrators.logistic.moments import Cells
+from oddslip.core.passes import run
 from oddslip.errors import InvalidInput
 from oddslip.kernels.logistic import add_positives
 from oddslip.sources import base as source_module
 from oddslip.sources import open_source
+from oddslip.sources.open import open_rows
 
 sys.path.insert(0, str(Path(__file__).parent))
 from oracles import (
@@ -27,6 +29,9 @@ from oracles import (
     loss_of,
     make_panel,
 )
+from tests.support.passes import plain
+
+fit_affine, fit_beta = plain(fit_affine), plain(fit_beta)
 
 CASES = [(kind, dtype) for kind in ("margin", "probability") for dtype in (np.float32, np.float64)]
 
@@ -59,8 +64,9 @@ def test_the_kernels_logarithms_agree_with_scipys(kind):
 
 def test_the_summary_keeps_count_and_three_moments():
     scores, labels = make_panel(3, n_rows=5000, n_labels=3)
-    cells = Cells(open_source(scores, labels, kind="margin"), False, 1)
-    cells.summarise()
+    source = open_source(scores, labels, kind="margin")
+    cells = run(source, Cells.read(source))
+    run(source, cells.summarise())
     for power in range(4):
         expected = (scores**power).mean(axis=0)
         moment = (cells.points**power * cells.weights).sum(axis=1) / 5000
@@ -157,17 +163,18 @@ def test_beta_agrees_with_betacal():
 def test_blocks_threads_and_order_of_rows_do_not_matter(monkeypatch, kind, threads):
     scores, labels = make_panel(7, n_rows=700, n_labels=6, dtype=np.float32, kind=kind)
     labels[:, 4] = False
-    whole = open_source(scores, labels, kind=kind)
+    whole = open_rows(scores, labels, kind=kind, threads=1)
     fits = [
-        *(fit_affine(whole, **model, threads=1) for model in (OFFSET, PLATT, TEMPERATURE)),
-        fit_beta(whole, threads=1),
+        *(fit_affine(whole, **model) for model in (OFFSET, PLATT, TEMPERATURE)),
+        fit_beta(whole),
     ]
     monkeypatch.setattr(source_module, "BLOCK_BYTES", 6 * 4 * 17)
     order = np.random.default_rng(0).permutation(700)
-    cut = open_source(np.asfortranarray(scores[order]), labels[order], kind=kind)
+    turned = np.asfortranarray(scores[order]), labels[order]
+    cut = open_rows(*turned, kind=kind, threads=threads)
     others = [
-        *(fit_affine(cut, **model, threads=threads) for model in (OFFSET, PLATT, TEMPERATURE)),
-        fit_beta(cut, threads=threads),
+        *(fit_affine(cut, **model) for model in (OFFSET, PLATT, TEMPERATURE)),
+        fit_beta(cut),
     ]
     for one, other in zip(fits, others, strict=True):
         for name in ("a", "b", "c"):

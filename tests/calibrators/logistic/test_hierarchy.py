@@ -21,6 +21,7 @@ from oddslip.calibrators.logistic.hierarchy import (
     match_prevalence,
 )
 from oddslip.calibrators.logistic.moments import Cells
+from oddslip.core.passes import run
 from oddslip.datasets import synthetic_pair
 from oddslip.shifts import realized_shift
 from oddslip.sources import open_source
@@ -32,8 +33,9 @@ NOTHING, MUCH = 1e-12, 1e8  # variances
 
 
 def summarise(margins, labels):
-    cells = Cells(open_source(margins, labels, kind="margin"), False, 1)
-    cells.summarise()
+    source = open_source(margins, labels, kind="margin")
+    cells = run(source, Cells.read(source))
+    run(source, cells.summarise())
     sums = cells.positives_about(0, np.zeros(margins.shape[1]))
     return cells.points, cells.weights, cells.n_positives, sums
 

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tests.support.passes import plain
 
 from oddslip.calibrators.logistic.fits import fit_affine, fit_beta
 from oddslip.sources import open_source
@@ -17,7 +18,9 @@ def test_labels_without_positives_change_nothing_of_the_others(fit):
     true = np.zeros(scores.shape, bool)
     true[:, [2, 5]] = rng.random((400, 2)) < scores[:, [2, 5]] ** 2
     true[:, 7] = True
-    among, alone = (fit(open_source(scores[:, j], true[:, j])) for j in (range(9), [2, 5, 7]))
+    among, alone = (
+        plain(fit)(open_source(scores[:, j], true[:, j])) for j in (range(9), [2, 5, 7])
+    )
     for part in ("a", "b", "c", "status"):
         assert_allclose(getattr(among, part)[[2, 5, 7]], getattr(alone, part), rtol=1e-12)
     assert (among.a[[0, 1, 3, 4, 6, 8]] == 1).all()

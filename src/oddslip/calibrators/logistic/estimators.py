@@ -7,9 +7,8 @@ offset. A label whose slope would be negative gets its prevalence, since a map m
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -17,21 +16,32 @@ from oddslip.calibrators.base import PerLabelCalibrator
 from oddslip.calibrators.logistic.fits import LogisticFit, Status, fit_affine, fit_beta
 from oddslip.calibrators.logistic.moments import Summary
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import DeadPolicy, LabelRecord, build_maps, check_policy
+from oddslip.calibrators.policy import DeadPolicy, Fitted, LabelRecord, build_maps, check_policy
 from oddslip.core.panel import Kind
+from oddslip.core.passes import Passes, without_passes
+from oddslip.core.types import PerLabel
 from oddslip.kernels.maps import CONSTANT
 from oddslip.sources import Source
 
 
+class Known(TypedDict, total=False):
+    """What is known before a fit: see `fit_affine`."""
+
+    near: LogisticFit | None
+    summary: Summary | None
+
+
 class _Logistic(PerLabelCalibrator):
-    """Base of the logistic calibrators; a subclass implements `_fit`."""
+    """Base of the logistic calibrators; a subclass says what is fitted."""
+
+    _slope = True  # whether a slope is fitted; else it is 1
 
     def __init__(
         self,
         *,
         dead: DeadPolicy = "prior",
         tau: int = 0,
-        prior: Any = None,
+        prior: PerLabel = None,
         kind: Kind = "probability",
     ) -> None:
         self.dead = dead
@@ -39,11 +49,10 @@ class _Logistic(PerLabelCalibrator):
         self.prior = prior
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(self, source: Source, summary: Summary | None = None) -> Passes[Fitted]:
+        """The maps of all labels; a summary of the rows saves the passes that make one."""
         check_policy(self.dead, self.tau)
-        return self._map_fit(source.kind, self._fit(source, threads=threads))
+        return self._map_fit(source.kind, (yield from self._fit(source, summary=summary)))
 
     def _map_summary(
         self, summary: Summary, near: LogisticFit | None = None
@@ -53,10 +62,10 @@ class _Logistic(PerLabelCalibrator):
         ``near`` is a fit to start from. The new fit is returned for the next call.
         """
         check_policy(self.dead, self.tau)
-        fit = self._fit(summary, near)
+        fit = without_passes(self._fit(summary, near=near))
         return *self._map_fit(summary.kind, fit), fit
 
-    def _map_fit(self, kind: Kind, fit: LogisticFit) -> tuple[LabelMaps, LabelRecord]:
+    def _map_fit(self, kind: Kind, fit: LogisticFit) -> Fitted:
         record = self._record(fit.label_totals, fit.status != Status.FITTED)
         # A label without negatives among the calibration rows gets its prior as a constant.
         constant = (fit.status == Status.NO_NEGATIVE) & ~record.dead
@@ -71,15 +80,9 @@ class _Logistic(PerLabelCalibrator):
         )
         return maps, record
 
-    @abstractmethod
-    def _fit(
-        self,
-        source: Source | Summary,
-        near: LogisticFit | None = None,
-        *,
-        threads: int | None = None,
-    ) -> LogisticFit:
+    def _fit(self, source: Source | Summary, **known: Unpack[Known]) -> Passes[LogisticFit]:
         """The parameters of all labels."""
+        return fit_affine(source, slope=self._slope, intercept=True, **known)
 
 
 class Offset(_Logistic):
@@ -98,14 +101,7 @@ class Offset(_Logistic):
     array([0.25, 0.5 ])
     """
 
-    def _fit(
-        self,
-        source: Source | Summary,
-        near: LogisticFit | None = None,
-        *,
-        threads: int | None = None,
-    ) -> LogisticFit:
-        return fit_affine(source, slope=False, intercept=True, near=near, threads=threads)
+    _slope = False
 
 
 class Platt(_Logistic):
@@ -122,15 +118,6 @@ class Platt(_Logistic):
     >>> Platt().fit_transform(scores, [[0], [1], [0], [1]]).round(2).ravel()
     array([0.18, 0.39, 0.61, 0.82])
     """
-
-    def _fit(
-        self,
-        source: Source | Summary,
-        near: LogisticFit | None = None,
-        *,
-        threads: int | None = None,
-    ) -> LogisticFit:
-        return fit_affine(source, slope=True, intercept=True, near=near, threads=threads)
 
 
 class Temperature(_Logistic):
@@ -159,21 +146,15 @@ class Temperature(_Logistic):
         shared: bool = False,
         dead: DeadPolicy = "prior",
         tau: int = 0,
-        prior: Any = None,
+        prior: PerLabel = None,
         kind: Kind = "probability",
     ) -> None:
         super().__init__(dead=dead, tau=tau, prior=prior, kind=kind)
         self.shared = shared
 
-    def _fit(
-        self,
-        source: Source | Summary,
-        near: LogisticFit | None = None,
-        *,
-        threads: int | None = None,
-    ) -> LogisticFit:
-        model = {"slope": True, "intercept": False, "shared": self.shared}
-        fit = fit_affine(source, **model, near=near, threads=threads)
+    def _fit(self, source: Source | Summary, **known: Unpack[Known]) -> Passes[LogisticFit]:
+        slope_alone = {"slope": True, "intercept": False, "shared": self.shared}
+        fit = yield from fit_affine(source, **slope_alone, **known)
         # No temperature helps. A shared slope of zero would tie all cells, so keep raw scores.
         if self.shared and (fit.status == Status.NOT_INCREASING).any():
             return replace(fit, a=np.ones_like(fit.a), b=np.zeros_like(fit.b))
@@ -195,11 +176,5 @@ class Beta(_Logistic):
     array([0.11, 0.4 , 0.6 , 0.89])
     """
 
-    def _fit(
-        self,
-        source: Source | Summary,
-        near: LogisticFit | None = None,
-        *,
-        threads: int | None = None,
-    ) -> LogisticFit:
-        return fit_beta(source, near=near, threads=threads)
+    def _fit(self, source: Source | Summary, **known: Unpack[Known]) -> Passes[LogisticFit]:
+        return fit_beta(source, **known)

@@ -7,6 +7,7 @@ step from there. With a `Summary` in place of a source, the optimum on the summa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
@@ -15,14 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.logistic.moments import Cells, Model, Summary
-from oddslip.calibrators.logistic.newton import STEEPEST, Evaluate, descend, find_roots
+from oddslip.calibrators.logistic.newton import (
+    STEEPEST,
+    Derivatives,
+    descend,
+    find_roots,
+    solve,
+)
 from oddslip.core.labels import LabelTotals
+from oddslip.core.passes import Passes
+from oddslip.core.types import Bools, Floats
+from oddslip.core.types import Ints as Indices
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, BETA
 from oddslip.sources import Source
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 SUMMARY_ROUNDS = 200
 EXACT_ROUNDS = 100
@@ -67,8 +74,8 @@ def fit_affine(
     intercept: bool,
     shared: bool = False,
     near: LogisticFit | None = None,
-    threads: int | None = None,
-) -> LogisticFit:
+    summary: Summary | None = None,
+) -> Passes[LogisticFit]:
     """Fit P(true) = sigmoid(a z + b) for every label, z being the log-odds of the score.
 
     Probabilities are clipped to [1e-12, 1 - 1e-12]. ``status`` says what was not fitted:
@@ -93,8 +100,8 @@ def fit_affine(
         negative share it, but have their own status.
     near : LogisticFit, optional
         A fit of similar rows to start from on the summary, which saves time.
-    threads : int, optional
-        Threads to use; default: all available cores.
+    summary : Summary, optional
+        Of the rows of the source, which saves two passes.
 
     Returns
     -------
@@ -102,22 +109,23 @@ def fit_affine(
 
     Examples
     --------
+    >>> from oddslip.core.passes import run
     >>> from oddslip.sources import open_source
     >>> source = open_source([[0.8], [0.8], [0.8], [0.8], [0.2]], [[1], [0], [1], [0], [0]])
-    >>> fit_affine(source, slope=False, intercept=True).b.round(3)
+    >>> run(source, fit_affine(source, slope=False, intercept=True)).b.round(3)
     array([-1.442])
     """
     if not (slope or intercept):
         raise InvalidInput("slope or intercept must be fitted, got slope=False, intercept=False.")
-    cells = Cells(_labelled(source), shared, threads)
+    cells = yield from Cells.read(_labelled(source), shared, summary)
     start = None if near is None else (near.a[None], near.b, near.status)
-    slopes, b, status = _fit(cells, "affine", slope, intercept, start)
+    slopes, b, status = yield from _fit(cells, "affine", slope, intercept, start)
     return _result(AFFINE, cells, slopes[0], b, np.zeros_like(b), status)
 
 
 def fit_beta(
-    source: Source | Summary, *, near: LogisticFit | None = None, threads: int | None = None
-) -> LogisticFit:
+    source: Source | Summary, *, near: LogisticFit | None = None, summary: Summary | None = None
+) -> Passes[LogisticFit]:
     """Fit logit P(true) = a ln s - b ln(1 - s) + c with a, b >= 0 for every label.
 
     Beta calibration (Kull, Silva Filho and Flach 2017). The likelihood is maximised among the
@@ -132,10 +140,8 @@ def fit_beta(
     ----------
     source : Source or Summary
         Rows with labels.
-    near : LogisticFit, optional
+    near, summary
         As in `fit_affine`.
-    threads : int, optional
-        Threads to use; default: all available cores.
 
     Returns
     -------
@@ -143,15 +149,16 @@ def fit_beta(
 
     Examples
     --------
+    >>> from oddslip.core.passes import run
     >>> from oddslip.sources import open_source
     >>> source = open_source([[0.1], [0.3], [0.5], [0.7], [0.9]], [[0], [1], [0], [1], [1]])
-    >>> fit = fit_beta(source)
+    >>> fit = run(source, fit_beta(source))
     >>> fit.a.round(2), fit.b.round(2), fit.c.round(2)
     (array([0.77]), array([1.74]), array([-0.13]))
     """
-    cells = Cells(_labelled(source), False, threads)
+    cells = yield from Cells.read(_labelled(source), summary=summary)
     start = None if near is None else (np.stack([near.a, near.b]), near.c, near.status)
-    slopes, c, status = _fit(cells, "beta", True, True, start)
+    slopes, c, status = yield from _fit(cells, "beta", True, True, start)
     return _result(BETA, cells, slopes[0], slopes[1], c, status)
 
 
@@ -173,7 +180,7 @@ def _fit(
     slope: bool,
     intercept: bool,
     near: tuple[Floats, Floats, NDArray[np.int8]] | None,
-) -> tuple[Floats, Floats, NDArray[np.int8]]:
+) -> Passes[tuple[Floats, Floats, NDArray[np.int8]]]:
     """Slopes, intercept and status of every label."""
     status = _first_statuses(cells, slope, intercept)
     n_labels = cells.source.n_labels
@@ -183,21 +190,23 @@ def _fit(
         # Most labels have no positive, or no negative: only the others need a summary.
         part = cells.of_labels(live)
         part_near = None if near is None else (near[0][:, live], near[1][live], near[2][live])
-        slopes[:, live], offset[live], status[live] = _fit(part, form, slope, intercept, part_near)
+        fitted = yield from _fit(part, form, slope, intercept, part_near)
+        slopes[:, live], offset[live], status[live] = fitted
         cells.n_passes = part.n_passes
     elif live.size:
-        cells.summarise()
+        yield from cells.summarise()
         model = Model(cells, form, centered=intercept)
         theta = model.identity()
         if slope:
             start = None if near is None or cells.shared else model.parameters(*near[:2])
             usable = None if near is None else near[2] == Status.FITTED
-            _fit_slopes(model, intercept, theta, status, start, usable)
+            yield from _fit_slopes(model, intercept, theta, status, start, usable)
         if intercept:
             chosen = (Status.SEPARABLE, Status.NOT_CONVERGED) if slope else (Status.FITTED,)
-            _fit_offsets(model, np.flatnonzero(np.isin(status, chosen)), theta, status)
-        fitted = model.coefficients(theta)
-        slopes, offset = fitted[0] + np.zeros((1, n_labels)), fitted[1] + np.zeros(n_labels)
+            fits = np.flatnonzero(np.isin(status, chosen))
+            yield from _fit_offsets(model, fits, theta, status)
+        each_slope, each_offset = model.coefficients(theta)
+        slopes, offset = each_slope + np.zeros((1, n_labels)), each_offset + np.zeros(n_labels)
     label_status = np.broadcast_to(status, n_labels).copy()
     label_status[cells.label_positives == 0] = Status.NO_POSITIVE
     label_status[cells.never_negative] = Status.NO_NEGATIVE
@@ -225,8 +234,8 @@ def _fit_slopes(
     theta: Floats,
     status: NDArray[np.int8],
     near: Floats | None = None,
-    usable: NDArray[np.bool_] | None = None,
-) -> None:
+    usable: Bools | None = None,
+) -> Passes[None]:
     """Set the parameters of the fits, starting from slope 0 or from ``near``."""
     fits = np.flatnonzero(status == Status.FITTED)
     if not fits.size:
@@ -239,13 +248,13 @@ def _fit_slopes(
     first = start
     if near is not None and usable is not None:
         first = np.where(usable[fits], near[:, fits], start)
-    rough, converged = descend(_among(model.summary, fits), first, free, rounds=SUMMARY_ROUNDS)
+    search = descend(first, free, rounds=SUMMARY_ROUNDS)
+    rough, converged = solve(search, _on_summary(model, fits))
     exact = model.recenter(rough, fits) if model.cells.exact else rough
     if model.cells.exact:
         # If all cells are in a few bins the summary misleads; then restart on the cells.
-        exact, converged = descend(
-            _among(model.exact, fits), exact, free, rounds=EXACT_ROUNDS, fallback=start
-        )
+        search = descend(exact, free, rounds=EXACT_ROUNDS, fallback=start)
+        exact, converged = yield from model.solve_exactly(search, fits)
     flat = (exact[1:] <= VANISHING).all(axis=0)
     exact[1:, flat] = 0
     exact[0, flat] = prior[flat]
@@ -257,7 +266,9 @@ def _fit_slopes(
     theta[:, fits] = np.where(fitted, exact, model.identity()[:, fits])
 
 
-def _fit_offsets(model: Model, fits: Indices, theta: Floats, status: NDArray[np.int8]) -> None:
+def _fit_offsets(
+    model: Model, fits: Indices, theta: Floats, status: NDArray[np.int8]
+) -> Passes[None]:
     """Set the intercept at slope 1: the mean probability must equal the prevalence."""
     if not fits.size:
         return
@@ -271,19 +282,17 @@ def _fit_offsets(model: Model, fits: Indices, theta: Floats, status: NDArray[np.
     prior = cells.prior_log_odds()[fits]
     low, high = middle + prior - cells.high[fits], middle + prior - cells.low[fits]
     start[0] = np.clip(prior, low, high)
-    start, converged = find_roots(
-        _among(model.summary, fits), start, low, high, rounds=SUMMARY_ROUNDS
-    )
+    search = find_roots(start, low, high, rounds=SUMMARY_ROUNDS)
+    start, converged = solve(search, _on_summary(model, fits))
     if cells.exact:
         unresolved = far & (np.abs(start[0] - middle) < UNRESOLVED * (high - low))
         start[0] = np.where(unresolved, np.clip(prior, low, high), start[0])
-        start, converged = find_roots(
-            _among(model.exact, fits), start, low, high, rounds=EXACT_ROUNDS
-        )
+        search = find_roots(start, low, high, rounds=EXACT_ROUNDS)
+        start, converged = yield from model.solve_exactly(search, fits)
     theta[0, fits] = start[0]
     status[fits[~converged]] = Status.NOT_CONVERGED
 
 
-def _among(evaluate: Evaluate, fits: Indices) -> Evaluate:
-    """The same function with fits numbered among these."""
-    return lambda theta, live: evaluate(theta, fits[live])
+def _on_summary(model: Model, fits: Indices) -> Callable[[Floats, Indices], Derivatives]:
+    """Derivatives on the summary, of fits numbered among these."""
+    return lambda theta, live: model.summary(theta, fits[live])

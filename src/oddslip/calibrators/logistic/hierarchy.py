@@ -23,15 +23,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from oddslip.calibrators.logistic.newton import Evaluate, descend, find_roots
+from oddslip.calibrators.logistic.newton import descend, find_roots, solve
+from oddslip.core.types import Bools, Floats, Ints
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
+Indices = Ints
 
 # The hyper-prior. Chosen on the scores of five MULAN sets (emotions, birds, medical, enron,
-# corel5k), see docs/calibrators.md.
+# corel5k), see docs/repair.md.
 ALPHA_DEVIATION = 1.0  # of each alpha around 0
 GAMMA_DEVIATION = 0.5  # of gamma around 1
 DEVIATIONS = (0.2, 0.05)  # of a label's level and slope around their prior means
@@ -95,6 +94,7 @@ class HierarchicalFit(NamedTuple):
     n_rounds: int
 
 
+# One parameter for each statistic of the labels.
 def fit_hierarchical(
     points: Floats,
     weights: Floats,
@@ -103,7 +103,7 @@ def fit_hierarchical(
     prior: Floats,
     log_weights: Floats | None = None,
     *,
-    unobservable: NDArray[np.bool_] | None = None,
+    unobservable: Bools | None = None,
     hyper: Hyper | None = None,
     start: Hyper | None = None,
 ) -> HierarchicalFit:
@@ -280,7 +280,7 @@ def match_prevalence(points: Floats, weights: Floats, prior: Floats) -> Floats:
         return np.where(rare, up, down)[None], slope[None, None]
 
     first = np.clip(prior_logit - (points * weights).sum(axis=1) / n_rows, low, high)
-    roots, _ = find_roots(excess, first[None], low, high, rounds=MAP_ROUNDS)
+    roots, _ = solve(find_roots(first[None], low, high, rounds=MAP_ROUNDS), excess)
     return np.asarray(-roots[0])
 
 
@@ -408,7 +408,6 @@ def _finish(labels: Labels, theta: Floats, trust: Floats, hyper: Hyper) -> Float
         unit = units[:, live]
         return gradient * unit, curvature * unit[:, None] * unit[None]
 
-    solver: Evaluate = evaluate
     first = np.maximum((theta - least) / units, [[-np.inf], [0.0]])
-    solution, _ = descend(solver, first, np.ones(2, bool), rounds=MAP_ROUNDS)
+    solution, _ = solve(descend(first, np.ones(2, bool), rounds=MAP_ROUNDS), evaluate)
     return np.asarray(solution * units + least)

@@ -13,14 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.calibrators.logistic.newton import Derivatives, Search
 from oddslip.core.labels import LabelTotals, Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel
+from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, State, Tally, owned
+from oddslip.core.types import Array, Bools, Floats, Ints
+from oddslip.core.types import Ints as Indices
 from oddslip.errors import InvalidInput
 from oddslip.kernels.logistic import (
     CLIP,
@@ -35,10 +38,9 @@ from oddslip.kernels.logistic import (
 )
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES
-from oddslip.sources.views import ColumnSource
+from oddslip.sources.views import ColumnSource, Narrowing, collect_labels
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
+T = TypeVar("T", bound=Tally)
 
 MAX_BINS, MIN_BINS = 256, 32
 MAX_TOTAL_BINS = 1 << 20  # of all labels together, unless that leaves fewer than MIN_BINS each
@@ -55,20 +57,33 @@ _PER_LABEL = (
 
 
 class Cells:
-    """Counts, ranges and summary of some rows per fit, and further passes over their source.
+    """Counts, ranges and summary of some rows per fit, and further passes over these rows.
 
-    With a `Summary` in place of a source no pass is made, and no sum is exact.
+    With a `Summary` in place of a source no pass is made, and no sum is exact. A summary of the
+    rows beside their source saves the passes that would make one.
     """
 
-    def __init__(self, source: Source | Summary, shared: bool, threads: int | None) -> None:
-        self.source, self.shared, self.threads = source, shared, threads
+    @classmethod
+    def read(
+        cls, source: Source | Summary, shared: bool = False, summary: Summary | None = None
+    ) -> Passes[Self]:
+        """The ranges of the rows, from one pass, or none if a summary is there."""
+        summary = source if isinstance(source, Summary) else summary
+        ranges = (yield Ranges(source.n_labels)) if summary is None else summary.ranges
+        cells = cls(source, shared, summary, ranges)
+        cells.n_passes = int(summary is None)
+        return cells
+
+    def __init__(
+        self, source: Source | Summary, shared: bool, summary: Summary | None, ranges: Ranges
+    ) -> None:
+        self.source, self.shared, self.summary = source, shared, summary
         self.n_passes = 0
         self.exact = not isinstance(source, Summary)
-        self.summary = source if isinstance(source, Summary) else getattr(source, "summary", None)
-        ranges = self.run(Ranges(source.n_labels)) if self.summary is None else self.summary.ranges
+        self._narrowing: Narrowing | None = None
         self.label_positives = ranges.n_positives
         self.total_weight = source.total_weight
-        self.totals = source.totals if isinstance(source, Summary) else source.totals(threads)
+        self.totals = source.totals if isinstance(source, Summary) else source.totals()
         self.positive_weights = ranges.positive_weights
         self.n_positives = self._per_fit(self.positive_weights, np.sum)
         self.n_cells = self.totals
@@ -89,7 +104,7 @@ class Cells:
         return LabelTotals(self.label_positives, self.positive_weights, self.totals)
 
     @property
-    def never_negative(self) -> NDArray[np.bool_]:
+    def never_negative(self) -> Bools:
         """Labels that are true in every row in which they are present."""
         if np.ndim(self.totals):
             return np.asarray(self.positive_weights == self.totals)
@@ -99,19 +114,18 @@ class Cells:
         """The same for some labels, with the same bins, since a summary is large."""
         assert isinstance(self.source, Source)
         part = copy(self)
-        part.source = ColumnSource(self.source, labels)
+        columns = ColumnSource(self.source, labels)
+        part.source, part._narrowing = columns, columns.narrowing
         for name in _PER_LABEL:
             setattr(part, name, getattr(self, name)[labels])
         if np.ndim(self.totals):
             part.totals = part.n_cells = self.totals[labels]
         return part
 
-    def run(self, tally: Any) -> Any:
-        """One more pass over the source."""
-        assert isinstance(self.source, Source)
+    def add_up(self, tally: T) -> Passes[T]:
+        """One more pass over the rows; of some labels, if these are some of all."""
         self.n_passes += 1
-        typed: Tally = tally
-        return self.source.run(typed, threads=self.threads)
+        return collect_labels(tally, self._narrowing)
 
     def _per_fit(self, values: Floats, how: Any) -> Floats:
         return np.asarray(how(values, keepdims=True) if self.shared else values)
@@ -122,8 +136,8 @@ class Cells:
         both = (self.n_positives > 0) & (negatives > 0)
         return np.log(np.where(both, self.n_positives, 1)) - np.log(np.where(both, negatives, 1))
 
-    def summarise(self) -> None:
-        """Read the source into points and weights, (fits, points)."""
+    def summarise(self) -> Passes[None]:
+        """Read the rows into points and weights, (fits, points)."""
         if self.summary is not None:  # shared with other fits
             self.moments = self.summary.moments
             points, weights = self.summary.points()
@@ -131,7 +145,7 @@ class Cells:
             assert isinstance(self.source, Source)
             limits = self.label_low, self.label_high
             fineness = weight_scale(self.total_weight / self.source.n_rows)
-            self.moments = self.run(
+            self.moments = yield from self.add_up(
                 Moments(*limits, self.source.kind, self.n_labels, scale=fineness)
             )
             points, weights = self.moments.result()
@@ -217,7 +231,7 @@ class Model:
         """The inverse of `coefficients`."""
         return np.vstack([intercept + (slopes * self.center).sum(axis=0), slopes * self.scale])
 
-    def summary(self, theta: Floats, fits: Indices) -> tuple[Floats, Floats]:
+    def summary(self, theta: Floats, fits: Indices) -> Derivatives:
         """Gradient and curvature on the summary."""
         sums = np.empty((self.n_sums, fits.size))
         for start in range(0, fits.size, CHUNK):
@@ -228,8 +242,17 @@ class Model:
             )
         return self._assembled(sums, fits)
 
-    def exact(self, theta: Floats, fits: Indices) -> tuple[Floats, Floats]:
-        """Gradient and curvature over every cell: one pass over the source."""
+    def solve_exactly(self, search: Search, fits: Indices) -> Passes[Any]:
+        """Run a search of these fits with sums over every cell: a pass for each step."""
+        try:
+            theta, live = next(search)
+            while True:
+                theta, live = search.send((yield from self.exact(theta, fits[live])))
+        except StopIteration as stop:
+            return stop.value
+
+    def exact(self, theta: Floats, fits: Indices) -> Passes[Derivatives]:
+        """Gradient and curvature over every cell, in one pass."""
         assert self.cells.exact
         n_labels = self.cells.source.n_labels
         columns = np.arange(n_labels) if self.cells.shared else fits
@@ -237,12 +260,12 @@ class Model:
         frame = frame.reshape(-1, fits.size)
         wide = np.zeros(columns.size)  # broadcasts the one shared fit to all labels
         tally = SumsAt(self.kernel, self.n_sums, columns, frame + wide, theta + wide)
-        sums = self.cells.run(tally).result()
+        sums = (yield from self.cells.add_up(tally)).result()
         if self.cells.shared:
             sums = sums.sum(axis=1, keepdims=True)
         return self._assembled(sums, fits)
 
-    def _assembled(self, sums: Floats, fits: Indices) -> tuple[Floats, Floats]:
+    def _assembled(self, sums: Floats, fits: Indices) -> Derivatives:
         size = 1 + len(self.which)
         gradient = np.empty((size, fits.size))
         # Integers first: the rest is small where cells saturate, and must stay exact.
@@ -380,7 +403,7 @@ class Moments(MergeableTally):
         # Each feature is measured from where it levels off, to be exact there.
         self.centers = np.stack([low, beta_features(high)[0], beta_features(low)[1]])
         self.sums = np.zeros((4, low.size))
-        self._filled: tuple[NDArray[Any], Floats] | None = None  # placeholders and their number
+        self._filled: tuple[Array, Floats] | None = None  # placeholders and their number
         # Merging the bins of two groups of blocks should cost little compared with filling them.
         self.blocks_apart = max(1, n_labels * n_bins * N_MOMENTS * 8 // BLOCK_BYTES)
 
@@ -400,7 +423,7 @@ class Moments(MergeableTally):
 
     def _add_listed(self, panel: SparsePanel) -> None:
         """Add the cells that a block lists."""
-        labels, weights = panel.listed.indices, _cell_weights(panel)
+        labels, weights = panel.positions.indices, _cell_weights(panel)
         z = log_odds(panel.checked().cells.astype(np.float64), self.kind)
         at = (z - self.low[labels]) / self.width[labels]
         n_bins = self.moments.shape[1]
@@ -411,7 +434,7 @@ class Moments(MergeableTally):
         for power in range(N_MOMENTS):
             np.add.at(flat, place + power, weights * u**power)
         positives = _positives_of(panel)
-        positive_cells = positives.among(panel.listed, panel.n_labels)
+        positive_cells = positives.among(panel.positions, panel.n_labels)
         features = z[positive_cells], *beta_features(z[positive_cells])
         np.add.at(self.sums[0], positives.indices, weights[positive_cells])
         for which, feature in enumerate(features):
@@ -541,7 +564,7 @@ class SumsAt(MergeableTally):
     blocks_apart = 1
 
     def __init__(
-        self, kernel: Any, n_sums: int, columns: NDArray[np.int64], frame: Floats, theta: Floats
+        self, kernel: Any, n_sums: int, columns: Ints, frame: Floats, theta: Floats
     ) -> None:
         self.kernel, self.columns = kernel, columns
         self.frame, self.theta = np.ascontiguousarray(frame), np.ascontiguousarray(theta)
@@ -578,7 +601,7 @@ class SumsAt(MergeableTally):
         """Add the cells that a block lists, as one row for the kernel."""
         column_of = np.full(panel.n_labels, -1, np.int64)
         column_of[self.columns] = np.arange(self.columns.size)
-        owners = column_of[panel.listed.indices]
+        owners = column_of[panel.positions.indices]
         selected = owners >= 0
         owners, weights = owners[selected], _cell_weights(panel)[selected]
         cells = np.ascontiguousarray(panel.checked().cells[selected])[None]
@@ -627,9 +650,9 @@ def _present_ranges(panel: Panel, positives: Positives) -> Floats:
     """The ranges of a checked block with absent cells."""
     ends = _empty_ranges(panel.n_labels)
     if isinstance(panel, SparsePanel):
-        labels, cells = panel.listed.indices, panel.cells.astype(np.float64)
+        labels, cells = panel.positions.indices, panel.cells.astype(np.float64)
         true = np.zeros(cells.size, np.bool_)
-        true[positives.among(panel.listed, panel.n_labels)] = True
+        true[positives.among(panel.positions, panel.n_labels)] = True
         for first, mask in ((0, ~true), (2, true)):
             np.minimum.at(ends[first], labels[mask], cells[mask])
             np.maximum.at(ends[first + 1], labels[mask], cells[mask])
@@ -648,7 +671,7 @@ def _present_ranges(panel: Panel, positives: Positives) -> Floats:
 def _cell_weights(panel: SparsePanel) -> Floats:
     """The weight of each listed cell."""
     weights = _weights_of(panel)
-    return np.repeat(np.ones(panel.n_rows) if weights is None else weights, panel.listed.counts)
+    return np.repeat(np.ones(panel.n_rows) if weights is None else weights, panel.positions.counts)
 
 
 def _weights_of(panel: Panel) -> Floats | None:

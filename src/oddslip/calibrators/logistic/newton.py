@@ -9,16 +9,20 @@ another pass over the data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from oddslip.core.types import Bools, Floats
+from oddslip.core.types import Ints as Indices
+
 # Gradient (parameters, fits) and curvature (parameters, parameters, fits) of some fits.
-Evaluate = Callable[[Floats, Indices], tuple[Floats, Floats]]
+Derivatives = tuple[Floats, Floats]
+# Asks for the derivatives of some fits at some parameters, as often as needed. Returns the
+# parameters that were found, and which fits converged.
+Search = Generator[tuple[Floats, Indices], Derivatives, tuple[Floats, Bools]]
 
 TOLERANCE = 1e-11  # of a parameter, relative where it exceeds 1
 TRUSTED = 0.1  # reach up to which the bound above is used
@@ -45,12 +49,12 @@ class Steps:
         reach = np.minimum(self.reach, TRUSTED)  # the bound does not hold for larger ones
         return np.asarray(reach / 2 * np.sqrt(self.decrement) * self.spread)
 
-    def where(self, chosen: NDArray[np.bool_], others: Steps) -> Steps:
+    def where(self, chosen: Bools, others: Steps) -> Steps:
         """These steps, with the chosen fits replaced by the others."""
         pairs = zip(self._parts(), others._parts(), strict=True)
         return Steps(*(np.where(chosen, theirs, ours) for ours, theirs in pairs))
 
-    def only(self, chosen: NDArray[np.bool_]) -> Steps:
+    def only(self, chosen: Bools) -> Steps:
         """The steps of the chosen fits."""
         return Steps(*(part[..., chosen] for part in self._parts()))
 
@@ -58,7 +62,7 @@ class Steps:
         return self.step, self.reach, self.decrement, self.spread
 
 
-def newton_steps(gradient: Floats, curvature: Floats, fixed: NDArray[np.bool_]) -> Steps:
+def newton_steps(gradient: Floats, curvature: Floats, fixed: Bools) -> Steps:
     """Steps that do not move fixed parameters and directions without curvature."""
     diagonal = np.einsum("kkn->kn", curvature)
     moving = ~fixed & (diagonal > FLAT)
@@ -78,9 +82,7 @@ def newton_steps(gradient: Floats, curvature: Floats, fixed: NDArray[np.bool_]) 
     )
 
 
-def bounded_steps(
-    theta: Floats, gradient: Floats, curvature: Floats, free: NDArray[np.bool_]
-) -> Steps:
+def bounded_steps(theta: Floats, gradient: Floats, curvature: Floats, free: Bools) -> Steps:
     """Newton steps of the free parameters, where no slope may fall below 0."""
     slopes = np.arange(len(theta)) > 0
     at_zero = slopes[:, None] & (theta <= 0)
@@ -106,17 +108,20 @@ def _effective_reach(theta: Floats, step: Floats) -> Floats:
     return np.asarray(np.abs(step[0]) + share * (SETTLED + np.abs(theta[0])))
 
 
-def descend(
-    evaluate: Evaluate,
-    theta: Floats,
-    free: NDArray[np.bool_],
-    *,
-    rounds: int,
-    fallback: Floats | None = None,
-) -> tuple[Floats, NDArray[np.bool_]]:
+def solve(search: Search, evaluate: Callable[[Floats, Indices], Derivatives]) -> Any:
+    """Run a search with derivatives that are computed in memory."""
+    try:
+        request = next(search)
+        while True:
+            request = search.send(evaluate(*request))
+    except StopIteration as stop:
+        return stop.value
+
+
+def descend(theta: Floats, free: Bools, *, rounds: int, fallback: Floats | None = None) -> Search:
     """Minimise each fit's loss from ``theta`` with slopes of at least 0.
 
-    Returns the parameters, and which fits converged. Only gradients are compared along a step,
+    Only gradients are compared along a step,
     which is cut where the loss rises too steeply. A fit that is far from its minimum at the start
     continues from ``fallback``. A fit whose slope exceeds STEEPEST stops there.
     """
@@ -130,7 +135,7 @@ def descend(
         if not live.size:
             break
         trial = _moved(base, steps.step, share)
-        gradient, curvature = evaluate(trial, live)
+        gradient, curvature = yield trial, live
         rise = (gradient * steps.step).sum(axis=0)
         overshoots = rise > OVERSHOOT * steps.decrement
         cut = np.clip(steps.decrement / np.where(overshoots, steps.decrement + rise, 1), 0.1, 0.5)
@@ -174,14 +179,12 @@ def _moved(theta: Floats, step: Floats, share: Floats) -> Floats:
     return np.asarray(moved)
 
 
-def find_roots(
-    evaluate: Evaluate, theta: Floats, low: Floats, high: Floats, *, rounds: int
-) -> tuple[Floats, NDArray[np.bool_]]:
+def find_roots(theta: Floats, low: Floats, high: Floats, *, rounds: int) -> Search:
     """Intercepts between ``low`` and ``high`` at which the gradient vanishes, for fixed slopes.
 
     The gradient grows with the intercept, so the bracket always holds. Where Newton's step leaves
     it, or does not shrink, the bracket is halved. Nothing is assumed about the curvature, which
-    can underflow between distant groups of saturated cells. Also returns which fits converged.
+    can underflow between distant groups of saturated cells.
     """
     theta = theta.copy()
     low, high = low.copy(), high.copy()
@@ -192,7 +195,7 @@ def find_roots(
         if not live.size:
             break
         at = theta[0, live]
-        gradient, curvature = evaluate(theta[:, live], live)
+        gradient, curvature = yield theta[:, live], live
         g, h = gradient[0], curvature[0, 0]
         high[live] = np.where(g >= 0, at, high[live])
         low[live] = np.where(g <= 0, at, low[live])

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.types import Array, FeaturesLike, Floats
 from oddslip.errors import InvalidInput, MissingDependency, OddslipError
+
+Parameters = dict[str, Any]  # of a learner: numbers, texts and lists by name
+# What a backend makes of features and trains. Only the backend looks inside.
+PreparedRows = Any
+TrainedModel = Any
 
 
 class Backend(ABC):
@@ -27,14 +33,14 @@ class Backend(ABC):
     batches_rows: bool = False  # whether `train` takes Y as sparse rows
 
     @abstractmethod
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self) -> Parameters:
         """Parameters and their default values."""
 
     @abstractmethod
     def versions(self) -> dict[str, str]:
         """Versions of the packages on which the trained bits depend."""
 
-    def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
+    def canonical(self, parameters: Parameters) -> Parameters:
         """Parameters under their canonical names; an unknown name is an error."""
         unknown = [name for name in parameters if name not in self.defaults()]
         if unknown:
@@ -44,16 +50,16 @@ class Backend(ABC):
             )
         return dict(parameters)
 
-    def workers(self, parameters: dict[str, Any], threads: int) -> int:
+    def workers(self, parameters: Parameters, threads: int) -> int:
         """Number of groups to train in parallel."""
         return 1
 
-    def trains_constants(self, parameters: dict[str, Any]) -> bool:
+    def trains_constants(self, parameters: Parameters) -> bool:
         """Whether labels of a single class are trained too, though their scores are not used."""
         return False
 
     @abstractmethod
-    def prepare(self, X: Any, parameters: dict[str, Any]) -> Any:
+    def prepare(self, X: FeaturesLike, parameters: Parameters) -> PreparedRows:
         """The form of X that all labels and arms share: binned, quantised or standardised."""
 
     @abstractmethod
@@ -63,44 +69,46 @@ class Backend(ABC):
     @abstractmethod
     def train(
         self,
-        prepared: Any,
+        prepared: PreparedRows,
         Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
-        parameters: dict[str, Any],
+        weights: Floats,
+        parameters: Parameters,
         seed: int,
-    ) -> Any:
+    ) -> TrainedModel:
         """Model of a group: ``Y`` is (n_rows, g), each label has a positive and a negative."""
 
     @abstractmethod
-    def predict_margin(self, model: Any, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, model: TrainedModel, X: FeaturesLike) -> Floats:
         """Raw log-odds of a block of rows, shape (rows, g)."""
 
-    def predict_stored(self, model: Any, X: Any) -> NDArray[Any]:
+    def predict_stored(self, model: TrainedModel, X: FeaturesLike) -> Array:
         """Probabilities as the learner's own library computes and stores them."""
         from scipy.special import expit
 
         return np.asarray(expit(self.predict_margin(model, X)))
 
-    def n_rounds(self, model: Any) -> int:
+    def n_rounds(self, model: TrainedModel) -> int:
         """Rounds of boosting; an error for a learner without rounds."""
         raise InvalidInput(
             f"early_stopping must be left out for learner={self.name!r}, which has no rounds."
         )
 
-    def stage(self, model: Any, X: Any, start: int, stop: int) -> NDArray[np.float64]:
+    def stage(self, model: TrainedModel, X: FeaturesLike, start: int, stop: int) -> Floats:
         """Log-odds added by rounds ``start`` to ``stop``; the first includes the initial margin."""
         raise NotImplementedError
 
-    def cut(self, model: Any, n_rounds: int) -> Any:
+    def cut(self, model: TrainedModel, n_rounds: int) -> TrainedModel:
         """The same model with only its first rounds."""
         raise NotImplementedError
 
     @abstractmethod
-    def dump(self, model: Any) -> bytes:
+    def dump(self, model: TrainedModel) -> bytes:
         """The model as bytes, without pickle."""
 
     @abstractmethod
-    def load(self, data: bytes, n_labels: int | None = None, n_features: int | None = None) -> Any:
+    def load(
+        self, data: bytes, n_labels: int | None = None, n_features: int | None = None
+    ) -> TrainedModel:
         """The dumped model, checked before it reaches any library or kernel.
 
         The expected numbers of labels and features are checked too, if known.
@@ -109,7 +117,7 @@ class Backend(ABC):
 
 @contextmanager
 def refusals(learner: str, *errors: type[Exception]) -> Iterator[None]:
-    """Turn a learner's errors into ours, with its message.
+    """Turn errors of a learner into ours, with its message; a context manager or a decorator.
 
     Everything except the parameters is checked before, and those only the learner can judge. An
     invalid one may also raise TypeError or ValueError.
@@ -172,7 +180,7 @@ def get_backend(name: str) -> Backend:
 
 
 # Name of a preset: its learner and its parameters.
-_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+_PRESETS: dict[str, tuple[str, Parameters]] = {
     "paper-default": (
         "lightgbm",
         {
@@ -251,7 +259,7 @@ def preset_learner(name: str) -> str:
     return _PRESETS[name][0]
 
 
-def preset_parameters(name: str) -> dict[str, Any]:
+def preset_parameters(name: str) -> Parameters:
     """Parameters of a preset.
 
     Examples

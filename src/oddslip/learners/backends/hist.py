@@ -16,16 +16,17 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from oddslip.adapters.forest import Forest, Trees, is_supported, lay_out
+from oddslip.core.types import Array, FeaturesLike, Floats, Ints
 from oddslip.errors import InvalidInput
-from oddslip.learners.backends.base import Backend, refusals
+from oddslip.learners.backends.base import Backend, Parameters, refusals
 from oddslip.learners.model_validation.hist import read_hist
 
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: Parameters = {
     "max_iter": 200,
     "learning_rate": 0.05,
     "max_leaf_nodes": 31,
@@ -43,20 +44,20 @@ _TINY = 1e-35  # the kernel treats smaller features as zero
 class HistModel:
     """Trees of a group in order of label and round, and the initial margin of each label."""
 
-    starts: NDArray[np.float64]  # (labels,)
-    n_trees: NDArray[np.int64]  # (labels,): rounds
-    n_leaves: NDArray[np.int64]  # (trees,)
-    feature: NDArray[np.int64]  # (nodes,), as are the next four
-    threshold: NDArray[np.float64]
-    left: NDArray[np.int64]  # a later node of the tree, or ~leaf
-    right: NDArray[np.int64]
+    starts: Floats  # (labels,)
+    n_trees: Ints  # (labels,): rounds
+    n_leaves: Ints  # (trees,)
+    feature: Ints  # (nodes,), as are the next four
+    threshold: Floats
+    left: Ints  # a later node of the tree, or ~leaf
+    right: Ints
     missing_left: NDArray[np.uint8]
-    value: NDArray[np.float64]  # (leaves,)
+    value: Floats  # (leaves,)
     n_features: int
     forest: Forest | None = None  # the layout of the trees, computed when rows are scored
     unsupported: bool = False  # whether the layout does not support these trees
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, list[ArrayLike]]:
         """The arrays to store."""
         return {name: getattr(self, name) for name in ARRAYS} | {
             "n_features": np.array([self.n_features], np.int64)
@@ -73,7 +74,7 @@ class Hist(Backend):
     name = "hist"
     extension = ".npz"
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self) -> Parameters:
         """Parameters and their default values: as many trees and leaves as for LightGBM."""
         return dict(_DEFAULTS)
 
@@ -81,11 +82,11 @@ class Hist(Backend):
         """Versions of the packages on which the trained bits depend."""
         return {"numpy": np.__version__, "scikit-learn": sklearn.__version__}
 
-    def workers(self, parameters: dict[str, Any], threads: int) -> int:
+    def workers(self, parameters: Parameters, threads: int) -> int:
         """Groups in parallel, one thread each."""
         return threads
 
-    def prepare(self, X: Any, parameters: dict[str, Any]) -> NDArray[np.float64]:
+    def prepare(self, X: FeaturesLike, parameters: Parameters) -> Floats:
         """Dense rows; each fit bins them itself."""
         if X.shape[0] * X.shape[1] > _MAX_CELLS:
             raise InvalidInput(
@@ -100,10 +101,10 @@ class Hist(Backend):
 
     def train(
         self,
-        prepared: NDArray[np.float64],
+        prepared: Floats,
         Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
-        parameters: dict[str, Any],
+        weights: Floats,
+        parameters: Parameters,
         seed: int,
     ) -> HistModel:
         """Grow the trees of a group."""
@@ -114,7 +115,7 @@ class Hist(Backend):
             ]
         return _join([_read(fit) for fit in fits], prepared.shape[1])
 
-    def predict_margin(self, model: HistModel, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, model: HistModel, X: FeaturesLike) -> Floats:
         """Log-odds of every label of the group, on one thread."""
         rows = _dense(X)
         _lay_out_once(model)
@@ -126,7 +127,7 @@ class Hist(Backend):
         """Rounds of boosting."""
         return int(model.n_trees.max(initial=0))
 
-    def stage(self, model: HistModel, X: Any, start: int, stop: int) -> NDArray[np.float64]:
+    def stage(self, model: HistModel, X: FeaturesLike, start: int, stop: int) -> Floats:
         """Log-odds added by some rounds."""
         return _walk(model, _dense(X), start, stop)
 
@@ -162,16 +163,16 @@ class Hist(Backend):
 BACKEND = Hist()
 
 
-def _dense(X: Any) -> NDArray[np.float64]:
+def _dense(X: FeaturesLike) -> Floats:
     cells = X.toarray() if hasattr(X, "toarray") else X
     return np.ascontiguousarray(cells, np.float64)
 
 
 def _fit(
-    rows: NDArray[np.float64],
+    rows: Floats,
     truth: NDArray[np.uint8],
     weight: float,
-    parameters: dict[str, Any],
+    parameters: Parameters,
     seed: int,
 ) -> HistGradientBoostingClassifier:
     model = HistGradientBoostingClassifier(
@@ -180,9 +181,9 @@ def _fit(
     return model.fit(rows, truth, None if weight == 1 else np.where(truth, weight, 1.0))
 
 
-def _read(fit: HistGradientBoostingClassifier) -> dict[str, Any]:
+def _read(fit: HistGradientBoostingClassifier) -> dict[str, list[ArrayLike]]:
     """Trees of a fit in LightGBM's numbering, which counts nodes and leaves separately."""
-    arrays: dict[str, list[Any]] = {name: [] for name in ARRAYS[2:]}
+    arrays: dict[str, list[ArrayLike]] = {name: [] for name in ARRAYS[2:]}
     for (predictor,) in fit._predictors:
         nodes = predictor.nodes
         leaf = nodes["is_leaf"].astype(bool)
@@ -201,7 +202,7 @@ def _read(fit: HistGradientBoostingClassifier) -> dict[str, Any]:
     return arrays | {"starts": [[start]], "n_trees": [[len(fit._predictors)]]}
 
 
-def _join(labels: list[dict[str, Any]], n_features: int) -> HistModel:
+def _join(labels: list[dict[str, list[ArrayLike]]], n_features: int) -> HistModel:
     dtypes: dict[str, Any] = dict.fromkeys(("starts", "threshold", "value"), np.float64)
     dtypes["missing_left"] = np.uint8
     arrays: dict[str, Any] = {}
@@ -242,13 +243,13 @@ def _one_label(model: HistModel, label: int) -> Trees:
     return Trees(1, model.n_features, fields)
 
 
-def _is_unsupported(rows: NDArray[np.float64]) -> bool:
+def _is_unsupported(rows: Floats) -> bool:
     """Whether rows hold cells that the kernel does not support: missing or tiny values."""
     sizes = np.abs(rows)
     return bool((np.isnan(rows) | ((sizes > 0) & (sizes <= _TINY))).any())
 
 
-def _walk(model: HistModel, rows: NDArray[np.float64], start: int, stop: int) -> NDArray[Any]:
+def _walk(model: HistModel, rows: Floats, start: int, stop: int) -> Array:
     """Sums of some rounds in NumPy, tree by tree."""
     row_numbers = np.arange(len(rows))
     sums = np.zeros((len(rows), model.starts.size))

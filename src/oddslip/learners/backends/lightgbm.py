@@ -22,14 +22,15 @@ from numpy.typing import NDArray
 
 from oddslip.adapters.forest import LAY_AFTER, Forest, lay_forest
 from oddslip.core.arguments import check_whole
+from oddslip.core.types import FeaturesLike, Floats
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.json import parse_json
 from oddslip.kernels.trees import weigh_gradients
-from oddslip.learners.backends.base import Backend, refusals
+from oddslip.learners.backends.base import Backend, Parameters, refusals
 from oddslip.learners.model_validation.head import cut_parts
 from oddslip.learners.model_validation.lightgbm import check_model_text
 
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: Parameters = {
     "num_iterations": 200,
     "learning_rate": 0.05,
     "num_leaves": 31,
@@ -87,12 +88,12 @@ class GroupModel:
     """
 
     boosters: tuple[lgb.Booster, ...]
-    starts: NDArray[np.float64]  # added to the Booster's sums; zero if its trees include it
+    starts: Floats  # added to the Booster's sums; zero if its trees include it
     forest: Forest | None = None  # the layout of the trees, once enough rows were scored
     n_scored: int = 0
     unsupported: bool = False  # whether the layout does not support these trees
 
-    def sum_rows(self, rows: Any) -> NDArray[np.float64]:
+    def sum_rows(self, rows: FeaturesLike) -> Floats:
         """Sums of the trees, by LightGBM or by the layout, with the same bits."""
         if not self.boosters:
             return np.zeros((rows.shape[0], self.starts.size))
@@ -117,7 +118,7 @@ class LightGBM(Backend):
     name = "lightgbm"
     extension = ".lgb.txt"
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self) -> Parameters:
         """The paper's default LightGBM (its section 4)."""
         return dict(_DEFAULTS)
 
@@ -125,7 +126,7 @@ class LightGBM(Backend):
         """Versions of the packages on which the trained bits depend."""
         return {"lightgbm": lgb.__version__, "numpy": np.__version__}
 
-    def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
+    def canonical(self, parameters: Parameters) -> Parameters:
         """Parameters under LightGBM's main names; those that `OneVsRest` sets are an error."""
         result = {}
         for key, value in parameters.items():
@@ -137,11 +138,11 @@ class LightGBM(Backend):
             result[_CANONICAL.get(key, key)] = value
         return result
 
-    def workers(self, parameters: dict[str, Any], threads: int) -> int:
+    def workers(self, parameters: Parameters, threads: int) -> int:
         """Groups in parallel, one thread each; the exact loop uses all threads for one label."""
         return threads if parameters["mode"] == "grouped" else 1
 
-    def prepare(self, X: Any, parameters: dict[str, Any]) -> lgb.Dataset:
+    def prepare(self, X: FeaturesLike, parameters: Parameters) -> lgb.Dataset:
         """The binned Dataset that all labels and arms share."""
         _check_mode(parameters)
         _check_constraints(parameters, X.shape[1])
@@ -155,26 +156,16 @@ class LightGBM(Backend):
         fitting = memory_bytes // (_CELL_BYTES * max(1, n_rows))
         return int(max(1, min(n_labels, fitting, _MAX_GROUP_SIZE)))
 
+    @refusals("LightGBM", lgb.basic.LightGBMError)
     def train(
         self,
         prepared: lgb.Dataset,
         Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
-        parameters: dict[str, Any],
+        weights: Floats,
+        parameters: Parameters,
         seed: int,
     ) -> GroupModel:
         """Grow the trees of a group."""
-        with refusals("LightGBM", lgb.basic.LightGBMError):
-            return self._grow(prepared, Y, weights, parameters, seed)
-
-    def _grow(
-        self,
-        prepared: lgb.Dataset,
-        Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
-        parameters: dict[str, Any],
-        seed: int,
-    ) -> GroupModel:
         _check_mode(parameters)
         settings = _booster_parameters({**parameters, "seed": seed})
         rounds = check_whole("num_iterations", parameters["num_iterations"])
@@ -193,7 +184,7 @@ class LightGBM(Backend):
         booster = _grow_together(prepared, Y, starts, weights, settings, rounds, unsplit=means)
         return GroupModel((booster,), starts)
 
-    def predict_margin(self, model: GroupModel, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, model: GroupModel, X: FeaturesLike) -> Floats:
         """Log-odds of every label of the group, on one thread."""
         # LightGBM needs a float dtype; blocks are small, so the copy is cheap.
         rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
@@ -204,7 +195,7 @@ class LightGBM(Backend):
         """Rounds of boosting."""
         return max((booster.current_iteration() for booster in model.boosters), default=0)
 
-    def stage(self, model: GroupModel, X: Any, start: int, stop: int) -> NDArray[np.float64]:
+    def stage(self, model: GroupModel, X: FeaturesLike, start: int, stop: int) -> Floats:
         """Log-odds added by some rounds."""
         rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
         rounds: dict[str, Any] = {"start_iteration": start, "num_iteration": stop - start}
@@ -262,7 +253,7 @@ def start_margin(truth: NDArray[np.uint8]) -> float:
     return math.log(mean / (1.0 - mean))
 
 
-def _booster_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+def _booster_parameters(parameters: Parameters) -> Parameters:
     settings = {key: value for key, value in parameters.items() if key not in ("mode", "threads")}
     # OpenMP's threads do not exist in a forked process, which would wait for them forever.
     # The trees are the same with one thread.
@@ -273,7 +264,7 @@ def _booster_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _check_mode(parameters: dict[str, Any]) -> None:
+def _check_mode(parameters: Parameters) -> None:
     mode = parameters["mode"]
     if mode not in ("grouped", "exact"):
         raise InvalidInput(f'mode must be "grouped" or "exact", got {mode!r}.')
@@ -287,7 +278,7 @@ def _check_mode(parameters: dict[str, Any]) -> None:
             )
 
 
-def _check_constraints(parameters: dict[str, Any], n_features: int) -> None:
+def _check_constraints(parameters: Parameters, n_features: int) -> None:
     """Raise for a missing feature, at which LightGBM would abort the process."""
     for key in ("interaction_constraints", "interaction_constraint"):
         numbers = re.findall(r"-?\d+", str(parameters.get(key, "")))
@@ -307,7 +298,7 @@ def _grow_alone(
     prepared: lgb.Dataset,
     truth: NDArray[np.uint8],
     weight: float,
-    settings: dict[str, Any],
+    settings: Parameters,
     rounds: int,
 ) -> lgb.Booster:
     prepared.set_label(truth.astype(np.float32))
@@ -321,12 +312,12 @@ def _grow_alone(
 def _grow_together(
     prepared: lgb.Dataset,
     Y: NDArray[np.uint8],
-    starts: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    settings: dict[str, Any],
+    starts: Floats,
+    weights: Floats,
+    settings: Parameters,
     rounds: int,
     *,
-    unsplit: NDArray[np.float64],
+    unsplit: Floats,
 ) -> lgb.Booster:
     """One Booster for all labels. A label whose first tree has no split starts at ``unsplit``."""
     n_rows, n_labels = Y.shape
@@ -335,7 +326,7 @@ def _grow_together(
     gradients = np.empty((n_labels, n_rows), np.float32)
     hessians = np.empty_like(gradients)
 
-    def objective(sums: NDArray[np.float64], _: lgb.Dataset) -> tuple[Any, Any]:
+    def objective(sums: Floats, _: lgb.Dataset) -> tuple[Any, Any]:
         # The Booster's sums and derivatives are in label-major order, so nothing is copied.
         by_label = sums.reshape(n_rows, n_labels, order="F").T
         weigh_gradients(by_label, truths, starts, weights, gradients, hessians)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import warnings
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from scipy import sparse
 from scipy.special import expit
 
 from oddslip.core.arguments import check_whole, is_number
+from oddslip.core.types import FeaturesLike, Floats
 from oddslip.errors import InvalidInput
-from oddslip.learners.backends.base import Backend
+from oddslip.learners.backends.base import Backend, Parameters
 from oddslip.learners.model_validation.arrays import check_shapes, read_arrays
 
-Array = NDArray[np.float64]
+Array = Floats
 _BYTES_PER_CELL = 96  # at most a dozen float64 arrays of shape (rows, labels)
 _SOLVERS = ("newton", "lbfgs")
 _ROUNDING = 1e-14
@@ -37,11 +38,11 @@ _FEW_FEATURES = 1000  # up to this many, Newton's equations of a dense X are sol
 class Design(NamedTuple):
     """X with a column of ones, standardised implicitly: its cells are not changed."""
 
-    X: Any
+    X: FeaturesLike
     means: Array
     scales: Array
     squares: Array  # sums of squares of the standardised columns
-    Xt: Any = None  # X transposed, if many products need it
+    Xt: FeaturesLike = None  # X transposed, if many products need it
 
     def forward(self, W: Array) -> Array:
         """Margins of coefficients, the intercept last."""
@@ -76,7 +77,7 @@ class LogisticBackend(Backend):
     name = "logistic"
     extension = ".npz"
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self) -> Parameters:
         """Parameters and their default values."""
         return {
             "C": 1.0,
@@ -92,7 +93,7 @@ class LogisticBackend(Backend):
 
         return {"numpy": np.__version__, "scikit-learn": sklearn.__version__}
 
-    def prepare(self, X: Any, parameters: dict[str, Any]) -> Design:
+    def prepare(self, X: FeaturesLike, parameters: Parameters) -> Design:
         """X in float64, with the means and scales of its columns."""
         for name in ("C", "tol"):
             if not (is_number(parameters[name]) and 0 < parameters[name] < np.inf):
@@ -128,8 +129,8 @@ class LogisticBackend(Backend):
         self,
         prepared: Design,
         Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
-        parameters: dict[str, Any],
+        weights: Floats,
+        parameters: Parameters,
         seed: int,
     ) -> Coefficients:
         """Train a group; ``Y`` has shape (n_rows, g), no label all 0 or all 1."""
@@ -146,7 +147,7 @@ class LogisticBackend(Backend):
         slopes = W[:-1] / prepared.scales
         return Coefficients(slopes, W[-1] - prepared.means @ slopes)
 
-    def predict_margin(self, model: Coefficients, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, model: Coefficients, X: FeaturesLike) -> Floats:
         """Raw log-odds of a block of rows, shape (rows, g)."""
         return np.asarray(_as_float64(X) @ model.slopes + model.intercepts)
 
@@ -167,7 +168,7 @@ class LogisticBackend(Backend):
 
 
 def _solve(
-    design: Design, truth: Array, row_weights: Array, penalties: Array, parameters: dict[str, Any]
+    design: Design, truth: Array, row_weights: Array, penalties: Array, parameters: Parameters
 ) -> Array:
     """Coefficients of all labels by Newton's method. Converged labels drop out."""
     mean = (row_weights * truth).sum(axis=0) / row_weights.sum(axis=0)
@@ -208,7 +209,7 @@ def _solve(
     return W
 
 
-def _fit_lbfgs(X: Any, truth: Array, row_weights: Array, parameters: dict[str, Any]) -> Array:
+def _fit_lbfgs(X: FeaturesLike, truth: Array, row_weights: Array, parameters: Parameters) -> Array:
     """Coefficients of each label by scikit-learn's default solver."""
     from sklearn.linear_model import LogisticRegression
 
@@ -225,7 +226,7 @@ def _fit_lbfgs(X: Any, truth: Array, row_weights: Array, parameters: dict[str, A
 
 
 def _fit_lbfgs_standardised(
-    design: Design, X: Any, truth: Array, row_weights: Array, parameters: dict[str, Any]
+    design: Design, X: FeaturesLike, truth: Array, row_weights: Array, parameters: Parameters
 ) -> Array:
     """As `_fit_lbfgs`, with a sparse X that is standardised implicitly."""
     from scipy.optimize import minimize
@@ -359,13 +360,13 @@ def _descend(
     return W + length * step, margins + length * margin_step
 
 
-def _as_float64(X: Any) -> Any:
+def _as_float64(X: FeaturesLike) -> FeaturesLike:
     if sparse.issparse(X):
         return X.tocsr().astype(np.float64, copy=False)
     return np.asarray(X, np.float64)
 
 
-def column_moments(rows: Any) -> tuple[Array, Array]:
+def column_moments(rows: FeaturesLike) -> tuple[Array, Array]:
     """Means and population deviations of the columns; a constant column has deviation 1."""
     means = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
     if sparse.issparse(rows):
@@ -377,7 +378,7 @@ def column_moments(rows: Any) -> tuple[Array, Array]:
     return means, np.where(spread <= noise * np.abs(means), 1.0, spread)
 
 
-def _sum_squares(rows: Any) -> Array:
+def _sum_squares(rows: FeaturesLike) -> Array:
     if sparse.issparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=0, dtype=np.float64)).ravel()
     return np.asarray(np.einsum("ij,ij->j", rows, rows))

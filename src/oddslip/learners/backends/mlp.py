@@ -19,8 +19,9 @@ from scipy import sparse
 from torch.nn.functional import binary_cross_entropy_with_logits, linear, relu
 
 from oddslip.core.arguments import check_whole, is_number
+from oddslip.core.types import FeaturesLike, Floats, LabelsLike
 from oddslip.errors import InvalidInput
-from oddslip.learners.backends.base import Backend
+from oddslip.learners.backends.base import Backend, Parameters
 from oddslip.learners.backends.logistic import column_moments
 from oddslip.learners.model_validation.arrays import check_layers, read_arrays
 
@@ -31,11 +32,11 @@ _PREDICT_BYTES = 16 * 1024 * 1024
 class Standardised(NamedTuple):
     """Rows, and the means and deviations that standardise their features."""
 
-    X: Any
-    means: NDArray[np.float64]
-    scales: NDArray[np.float64]
+    X: FeaturesLike
+    means: Floats
+    scales: Floats
 
-    def take(self, rows: Any) -> NDArray[np.float64]:
+    def take(self, rows: FeaturesLike) -> Floats:
         """These rows, dense and standardised; a sparse X is only made dense by batches."""
         batch = self.X[rows]
         dense = batch.toarray() if sparse.issparse(batch) else batch
@@ -45,8 +46,8 @@ class Standardised(NamedTuple):
 class Network(NamedTuple):
     """Layers as arrays of shape (inputs, outputs), and the standardisation before them."""
 
-    means: NDArray[np.float64]
-    scales: NDArray[np.float64]
+    means: Floats
+    scales: Floats
     slopes: list[NDArray[np.float32]]
     biases: list[NDArray[np.float32]]
 
@@ -67,7 +68,7 @@ class MLPBackend(Backend):
     extension = ".npz"
     batches_rows = True  # true labels are made dense by batches of rows
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self) -> Parameters:
         """Parameters and their default values."""
         return {
             "hidden": [256, 256],
@@ -79,7 +80,7 @@ class MLPBackend(Backend):
             "centre": True,
         }
 
-    def trains_constants(self, parameters: dict[str, Any]) -> bool:
+    def trains_constants(self, parameters: Parameters) -> bool:
         """Whether labels of a single class have an output."""
         return bool(parameters["constants"])
 
@@ -87,7 +88,7 @@ class MLPBackend(Backend):
         """Versions of the packages on which the trained bits depend."""
         return {"numpy": np.__version__, "torch": str(torch.__version__)}
 
-    def prepare(self, X: Any, parameters: dict[str, Any]) -> Standardised:
+    def prepare(self, X: FeaturesLike, parameters: Parameters) -> Standardised:
         """The rows, and the means and deviations of their features."""
         _check_parameters(parameters)
         rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
@@ -107,9 +108,9 @@ class MLPBackend(Backend):
     def train(
         self,
         prepared: Standardised,
-        Y: Any,
-        weights: NDArray[np.float64],
-        parameters: dict[str, Any],
+        Y: LabelsLike,
+        weights: Floats,
+        parameters: Parameters,
         seed: int,
     ) -> Network:
         """Train the network of all labels; ``Y`` has shape (n_rows, g), dense or sparse rows."""
@@ -145,7 +146,7 @@ class MLPBackend(Backend):
             [bias.detach().numpy() for bias in biases],
         )
 
-    def predict_margin(self, model: Network, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, model: Network, X: FeaturesLike) -> Floats:
         """Raw log-odds of a block of rows, shape (rows, g)."""
         # In float64, so that float32 scores do not depend on how rows are cut into blocks.
         rows = Standardised(
@@ -166,7 +167,7 @@ class MLPBackend(Backend):
             margins[start : start + step] = cells @ layers[-1][0] + layers[-1][1]
         return margins
 
-    def predict_stored(self, model: Network, X: Any) -> NDArray[np.float32]:
+    def predict_stored(self, model: Network, X: FeaturesLike) -> NDArray[np.float32]:
         """Probabilities of all rows from one pass of the network in float32, as in torch."""
         rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
         cells = Standardised(rows, model.means, model.scales).take(slice(None))
@@ -199,7 +200,7 @@ class MLPBackend(Backend):
         )
 
 
-def _check_parameters(parameters: dict[str, Any]) -> None:
+def _check_parameters(parameters: Parameters) -> None:
     hidden, rate = parameters["hidden"], parameters["learning_rate"]
     decay = parameters["weight_decay"]
     if not isinstance(hidden, list | tuple):

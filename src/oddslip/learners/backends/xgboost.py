@@ -19,17 +19,18 @@ stored, the faster the training.
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 from scipy import sparse
 
+from oddslip.core.types import Array, FeaturesLike, Floats
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.json import parse_json
 from oddslip.kernels.trees import fill_gradients
-from oddslip.learners.backends.base import Backend, refusals
+from oddslip.learners.backends.base import Backend, Parameters, refusals
 from oddslip.learners.model_validation.head import cut_parts
 from oddslip.learners.model_validation.xgboost import check_booster
 
@@ -78,7 +79,7 @@ class XGBoostBackend(Backend):
     name = "xgboost"
     extension = ".ubj"
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self) -> Parameters:
         """Parameters and their default values."""
         return {
             "n_estimators": 200,
@@ -91,7 +92,7 @@ class XGBoostBackend(Backend):
             "start": "mean",
         }
 
-    def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
+    def canonical(self, parameters: Parameters) -> Parameters:
         """Parameters unchanged, since XGBoost has more than `defaults`."""
         return dict(parameters)
 
@@ -99,7 +100,7 @@ class XGBoostBackend(Backend):
         """Versions of the packages on which the trained bits depend."""
         return {"numpy": np.__version__, "xgboost": xgb.__version__}
 
-    def prepare(self, X: Any, parameters: dict[str, Any]) -> Prepared:
+    def prepare(self, X: FeaturesLike, parameters: Parameters) -> Prepared:
         """The quantised matrix, without labels, so that threads can share it."""
         _canonical(parameters)
         rows, high = _rows(X), None
@@ -117,31 +118,21 @@ class XGBoostBackend(Backend):
         fits = memory_bytes // (_BYTES_PER_CELL * max(1, n_rows))
         return int(max(1, min(fits, _LABELS_PER_GROUP, -(-n_labels // 4))))
 
-    def workers(self, parameters: dict[str, Any], threads: int) -> int:
+    def workers(self, parameters: Parameters, threads: int) -> int:
         """Groups in parallel, one thread each, so that results do not depend on the threads."""
         # Boosters of one label each set their label in the shared matrix, one at a time.
         return threads if parameters["start"] == "mean" else 1
 
+    @refusals("XGBoost", xgb.core.XGBoostError)
     def train(
         self,
         prepared: Prepared,
         Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
-        parameters: dict[str, Any],
+        weights: Floats,
+        parameters: Parameters,
         seed: int,
     ) -> BoosterGroup:
         """Train a group; ``Y`` has shape (n_rows, g), no label all 0 or all 1."""
-        with refusals("XGBoost", xgb.core.XGBoostError):
-            return self._grow(prepared, Y, weights, parameters, seed)
-
-    def _grow(
-        self,
-        prepared: Prepared,
-        Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
-        parameters: dict[str, Any],
-        seed: int,
-    ) -> BoosterGroup:
         n_labels = Y.shape[1]
         if parameters["start"] == "weighted":
             boosters = [
@@ -158,7 +149,7 @@ class XGBoostBackend(Backend):
         ]
         return BoosterGroup(boosters, prepared.zeros_missing)
 
-    def predict_margin(self, model: BoosterGroup, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, model: BoosterGroup, X: FeaturesLike) -> Floats:
         """Raw log-odds of a block of rows, shape (rows, g)."""
         return _sum_rounds(model, X, (0, 0))
 
@@ -166,7 +157,7 @@ class XGBoostBackend(Backend):
         """Rounds of boosting."""
         return max(booster.num_boosted_rounds() for booster in model.boosters)
 
-    def stage(self, model: BoosterGroup, X: Any, start: int, stop: int) -> NDArray[np.float64]:
+    def stage(self, model: BoosterGroup, X: FeaturesLike, start: int, stop: int) -> Floats:
         """Log-odds added by some rounds, in XGBoost's float32."""
         sums = _sum_rounds(model, X, (start, stop))
         # XGBoost adds the initial margin to any range of rounds; it belongs to the first.
@@ -182,7 +173,7 @@ class XGBoostBackend(Backend):
             boosters.append(short)
         return BoosterGroup(boosters, model.zeros_missing)
 
-    def predict_stored(self, model: BoosterGroup, X: Any) -> NDArray[np.float32]:
+    def predict_stored(self, model: BoosterGroup, X: FeaturesLike) -> NDArray[np.float32]:
         """Probabilities in float32, by XGBoost's own sigmoid."""
         return _predict(model, X, (0, 0), "value")
 
@@ -217,8 +208,8 @@ class XGBoostBackend(Backend):
 def _boost(
     prepared: Prepared,
     labels: NDArray[np.uint8],
-    weights: NDArray[np.float64],
-    parameters: dict[str, Any],
+    weights: Floats,
+    parameters: Parameters,
     seed: int,
 ) -> xgb.Booster:
     """One Booster of all these labels; each starts from its unweighted mean."""
@@ -233,7 +224,7 @@ def _boost(
     hessians = np.empty(labels.shape, np.float32)
     float32_weights = weights.astype(np.float32)
 
-    def objective(margins: Any, _: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def objective(margins: Array, _: object) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         cells = np.ascontiguousarray(margins, np.float32).reshape(labels.shape)
         fill_gradients(cells, labels, float32_weights, gradients, hessians)
         return gradients, hessians
@@ -245,7 +236,7 @@ def _boost_alone(
     prepared: Prepared,
     labels: NDArray[np.uint8],
     weight: float,
-    parameters: dict[str, Any],
+    parameters: Parameters,
     seed: int,
 ) -> xgb.Booster:
     """A Booster of one label, as ``XGBClassifier`` trains it: it starts from the weighted mean."""
@@ -255,7 +246,7 @@ def _boost_alone(
     return _mark(xgb.train(settings, prepared.matrix, rounds), prepared)
 
 
-def _boosting(parameters: dict[str, Any], seed: int) -> tuple[dict[str, Any], int]:
+def _boosting(parameters: Parameters, seed: int) -> tuple[Parameters, int]:
     """Parameters for XGBoost that are common to all labels, and the rounds."""
     settings = _canonical(parameters)
     rounds = int(settings.pop("n_estimators"))
@@ -264,7 +255,7 @@ def _boosting(parameters: dict[str, Any], seed: int) -> tuple[dict[str, Any], in
     return settings | fixed, rounds
 
 
-def _find_present(X: NDArray[Any]) -> tuple[sparse.csr_matrix, NDArray[np.float32]] | None:
+def _find_present(X: Array) -> tuple[sparse.csr_matrix, NDArray[np.float32]] | None:
     """Cells at the upper of two values, if no feature has more and these cells are few."""
     if not X.size or X.dtype.kind not in "fiub":
         return None
@@ -296,10 +287,7 @@ def _split_between(booster: xgb.Booster, high: NDArray[np.float32]) -> xgb.Boost
             if child < 0:  # a leaf
                 continue
             if not tree["default_left"][node]:  # cells that are not stored have the lower value
-                left[node], right[node] = (
-                    right[node],
-                    left[node],
-                )
+                left[node], right[node] = right[node], left[node]
                 tree["default_left"][node] = 1
             tree["split_conditions"][node] = float(high[tree["split_indices"][node]])
     rewritten = xgb.Booster()
@@ -315,13 +303,13 @@ def _mark(booster: xgb.Booster, prepared: Prepared) -> xgb.Booster:
     return booster
 
 
-def _sum_rounds(model: BoosterGroup, X: Any, rounds: tuple[int, int]) -> NDArray[np.float64]:
+def _sum_rounds(model: BoosterGroup, X: FeaturesLike, rounds: tuple[int, int]) -> Floats:
     """Margins by a range of rounds, (0, 0) for all."""
     return _predict(model, X, rounds, "margin").astype(np.float64)
 
 
 def _predict(
-    model: BoosterGroup, X: Any, rounds: tuple[int, int], what: str
+    model: BoosterGroup, X: FeaturesLike, rounds: tuple[int, int], what: str
 ) -> NDArray[np.float32]:
     """XGBoost's predictions; rows are brought into the form of training, sparse or dense."""
     rows = _rows(X)
@@ -338,7 +326,7 @@ def _predict(
     return np.hstack(blocks)
 
 
-def _starts(model: BoosterGroup) -> NDArray[np.float64]:
+def _starts(model: BoosterGroup) -> Floats:
     """Initial log-odds of each label."""
     means = []
     for booster in model.boosters:
@@ -348,7 +336,7 @@ def _starts(model: BoosterGroup) -> NDArray[np.float64]:
     return np.asarray(np.log(probabilities) - np.log1p(-probabilities))
 
 
-def _canonical(parameters: dict[str, Any]) -> dict[str, Any]:
+def _canonical(parameters: Parameters) -> Parameters:
     """Parameters under their canonical names; the user's alias overrides a default."""
     settings = {name: value for name, value in parameters.items() if name not in _ALIASES}
     for name in parameters.keys() & _ALIASES.keys():
@@ -368,7 +356,7 @@ def _canonical(parameters: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _rows(X: Any) -> Any:
+def _rows(X: FeaturesLike) -> FeaturesLike:
     # XGBoost accepts scipy's matrices and not all of its arrays; nothing is copied here.
     return sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
 

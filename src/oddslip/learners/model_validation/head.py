@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import Ints, JsonObject
 from oddslip.errors import MissingDependency, OddslipError, UnreadableFile, first_line
 from oddslip.io import arrays
-from oddslip.learners.backends.base import Backend
+from oddslip.learners.backends.base import Backend, TrainedModel
 
 MAX_ROWS = 2**53  # counts are divided in float64
 # Errors of json, zipfile, NumPy and the boosters for files that they cannot read.
@@ -27,12 +27,13 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "seed": (int,),
     "memory_bytes": (int,),
     "early_stopping": (int, type(None)),
+    "stop_by": (str,),
     "k": (int,),
     "parameters": (dict, type(None)),
 }
 
 
-def check_head(head: dict[str, Any]) -> None:
+def check_head(head: JsonObject) -> None:
     """Raise ValueError unless a head holds what `OneVsRest.save` writes."""
     estimator = head["estimator"]
     if not isinstance(estimator, dict):
@@ -54,6 +55,14 @@ def check_head(head: dict[str, Any]) -> None:
         raise ValueError(f"weights must list {len(positives)} numbers")
     if not all(type(weight) in (int, float) and 0 <= weight < np.inf for weight in weights):
         raise ValueError("weights must be finite and at least 0")
+    line = head.get("line")
+    if line is not None and not (
+        isinstance(line, list)
+        and len(line) == 2
+        and all(isinstance(part, list) and len(part) == len(positives) for part in line)
+        and all(type(each) in (int, float) and abs(each) < np.inf for part in line for each in part)
+    ):
+        raise ValueError(f"line must be two lists of {len(positives)} finite numbers")
     for key, count in (("label_names", len(positives)), ("feature_names", n_features)):
         names = head.get(key)
         if names is not None and not (
@@ -64,7 +73,7 @@ def check_head(head: dict[str, Any]) -> None:
             raise ValueError(f"{key} must be {count} texts")
 
 
-def check_groups(groups: Any, live: Iterable[int]) -> list[NDArray[np.int64]]:
+def check_groups(groups: object, live: Iterable[int]) -> list[Ints]:
     """The groups as arrays; ValueError unless they hold each label with a model exactly once."""
     if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
         raise ValueError("groups must be lists of labels")
@@ -77,7 +86,7 @@ def check_groups(groups: Any, live: Iterable[int]) -> list[NDArray[np.int64]]:
     return [np.array(group, np.int64) for group in groups]
 
 
-def load_group(backend: Backend, data: bytes, n_labels: int, n_features: int) -> Any:
+def load_group(backend: Backend, data: bytes, n_labels: int, n_features: int) -> TrainedModel:
     """Load the model of a group; any error of the backend becomes `UnreadableFile`."""
     try:
         return backend.load(data, n_labels=n_labels, n_features=n_features)
@@ -96,5 +105,5 @@ def cut_parts(data: bytes, lengths: Any) -> list[bytes]:
     return [data[start:stop] for start, stop in pairwise(ends)]
 
 
-def _is_whole(value: Any, minimum: int, maximum: int) -> bool:
+def _is_whole(value: object, minimum: int, maximum: int) -> bool:
     return type(value) is int and minimum <= value <= maximum

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.adapters.tree_shape import tree_error
+from oddslip.core.types import Array, Ints
 from oddslip.errors import UnreadableFile
-from oddslip.io.arrays import unpack_arrays
+from oddslip.learners.model_validation.arrays import DAMAGE, unpack_npz
 
-_DAMAGE = "a group of labels is damaged"
 _TYPES = {
     "starts": np.float64,
     "n_trees": np.int64,
@@ -30,21 +24,16 @@ _TYPES = {
 MAX_COUNT = 2**31 - 1
 
 
-def read_hist(data: bytes, n_labels: int | None, n_features: int | None) -> dict[str, NDArray[Any]]:
+def read_hist(data: bytes, n_labels: int | None, n_features: int | None) -> dict[str, Array]:
     """Read the arrays; raise `UnreadableFile` for anything that a kernel could not handle."""
-    if data[:2] != b"PK":
-        raise UnreadableFile(f"{_DAMAGE}: its trees must be an .npz.")
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        arrays = unpack_arrays(archive, Path("a group of labels"))
+    arrays = unpack_npz(data, "trees")
     fault = _fault(arrays, n_labels, n_features)
     if fault is not None:
-        raise UnreadableFile(f"{_DAMAGE}: {fault}.")
+        raise UnreadableFile(f"{DAMAGE}: {fault}.")
     return arrays
 
 
-def _fault(
-    arrays: dict[str, NDArray[Any]], n_labels: int | None, n_features: int | None
-) -> str | None:
+def _fault(arrays: dict[str, Array], n_labels: int | None, n_features: int | None) -> str | None:
     difference = sorted(set(arrays) ^ set(_TYPES))
     if difference:
         return f"array {difference[0][:20]!r} is missing or unknown"
@@ -79,5 +68,5 @@ def _fault(
     return tree_error(n_leaves, arrays["feature"], arrays["left"], arrays["right"], features)
 
 
-def _out_of_range(counts: NDArray[np.int64], minimum: int) -> bool:
+def _out_of_range(counts: Ints, minimum: int) -> bool:
     return bool(counts.size and (counts.min() < minimum or counts.max() > MAX_COUNT))

@@ -8,12 +8,12 @@ arrays whose lengths agree with ``num_leaves``, and valid trees.
 from __future__ import annotations
 
 import re
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.adapters.tree_shape import tree_error
+from oddslip.core.types import Floats, Ints
 from oddslip.errors import UnreadableFile
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
@@ -245,7 +245,7 @@ def _check_special(number: int, values: dict[str, str], n_features: int) -> None
             raise _Fault(f"leaf_features must be between 0 and {n_features - 1}")
 
 
-def _integers(column: list[str], each: int | None = None, bits: int = 31) -> NDArray[np.int64]:
+def _integers(column: list[str], each: int | None = None, bits: int = 31) -> Ints:
     words = _words(column, _INTEGERS, each)
     numbers = np.array([int(word) for word in words], np.int64)
     if numbers.size and (numbers.min() < -(2**31) or numbers.max() >= 2**bits):
@@ -253,11 +253,11 @@ def _integers(column: list[str], each: int | None = None, bits: int = 31) -> NDA
     return numbers
 
 
-def _floats(column: list[str], characters: dict[int, Any] = _FLOATS) -> NDArray[np.float64]:
+def _floats(column: list[str], characters: dict[int, int | None] = _FLOATS) -> Floats:
     return np.array([float(word) for word in _words(column, characters, None)], np.float64)
 
 
-def _check_normal(key: str, column: list[str]) -> NDArray[np.float64]:
+def _check_normal(key: str, column: list[str]) -> Floats:
     """Numbers within the normal range of float64; others make LightGBM end the process."""
     words = _words(column, _FLOATS, None)
     numbers = np.array([float(word) for word in words], np.float64)
@@ -270,7 +270,7 @@ def _check_normal(key: str, column: list[str]) -> NDArray[np.float64]:
     return numbers
 
 
-def _words(column: list[str], characters: dict[int, Any], each: int | None) -> list[str]:
+def _words(column: list[str], characters: dict[int, int | None], each: int | None) -> list[str]:
     text = " ".join(value for value in column if value)
     rest = text.translate(characters)
     if rest:

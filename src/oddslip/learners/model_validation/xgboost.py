@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from oddslip.core.types import JsonObject
 from oddslip.errors import UnreadableFile
 
 _MAX_DEPTH = 16
@@ -101,9 +102,9 @@ class _Reader:
             return self.array(depth)
         raise _Fault(f"unknown marker {marker!r}")
 
-    def table(self, depth: int) -> dict[str, Any]:
+    def table(self, depth: int) -> JsonObject:
         """Keys and values up to a brace; no key twice."""
-        table: dict[str, Any] = {}
+        table: JsonObject = {}
         while self.raw[self.at : self.at + 1] != b"}":
             key = self.take(self.length()).decode("utf-8")
             if key in table:
@@ -249,7 +250,7 @@ def _check_keys(
         raise _Fault(f"{difference[0][:40]!r} of {name} is missing or unknown")
 
 
-def _check_texts(table: dict[str, Any], name: str) -> None:
+def _check_texts(table: JsonObject, name: str) -> None:
     if not all(isinstance(value, str) for value in table.values()):
         raise _Fault(f"{name} must hold text")
 
@@ -260,7 +261,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _integers(values: Any) -> list[int]:
+def _integers(values: object) -> list[int]:
     numbers = values.tolist() if isinstance(values, np.ndarray) else values
     if not isinstance(numbers, list) or not all(type(value) is int for value in numbers):
         raise _Fault("a list must hold whole numbers")

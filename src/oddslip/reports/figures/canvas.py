@@ -1,4 +1,4 @@
-"""The figure that everything is drawn on. It needs its parent, so it is imported when drawn."""
+"""The figure class. It inherits from matplotlib's, so it is imported only to draw."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ SCREEN_DPI = 110
 
 
 class Canvas(Figure):
-    """A matplotlib figure that no pyplot knows, so it needs no display and no closing."""
+    """A matplotlib figure without pyplot, so it needs no display and no closing."""
 
     def _repr_png_(self) -> bytes:
-        """Notebooks show figures made by pyplot; this one brings its picture along."""
+        """The picture for notebooks, which otherwise only show figures of pyplot."""
         buffer = io.BytesIO()
         self.savefig(buffer, format="png", dpi=SCREEN_DPI)
         return buffer.getvalue()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from oddslip.core.formatting import has_interval, level_name, score
-from oddslip.metrics.evaluation import metric_name
+from oddslip.metrics.at_k import metric_name
 from oddslip.reports.figures.style import (
     BLUE,
     GREY,
@@ -23,6 +23,7 @@ from oddslip.reports.figures.style import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from oddslip.metrics.evaluation import Estimate, Evaluation
@@ -32,7 +33,7 @@ SECOND: dict[str, Any] = {"color": ORANGE, "marker": "D", "markersize": 4.5}
 
 
 def draw_evaluation(evaluation: Evaluation, against: Evaluation | None = None) -> Figure:
-    """Every metric with its interval; beside it the paired difference to another ranking.
+    """Draw every metric with its interval, and its paired difference to another ranking.
 
     Parameters
     ----------
@@ -47,8 +48,8 @@ def draw_evaluation(evaluation: Evaluation, against: Evaluation | None = None) -
     Examples
     --------
     >>> from oddslip import evaluate
-    >>> found = evaluate([[0.9, 0.2], [0.1, 0.7]], [[1, 0], [1, 0]], k=1, n_replicates=50)
-    >>> draw_evaluation(found).axes[0].get_xlabel()
+    >>> evaluation = evaluate([[0.9, 0.2], [0.1, 0.7]], [[1, 0], [1, 0]], k=1, n_replicates=50)
+    >>> draw_evaluation(evaluation).axes[0].get_xlabel()
     'metric at K = 1, with 95% intervals'
     """
     compared = None if against is None else evaluation.compare(against)
@@ -81,7 +82,7 @@ def draw_evaluation(evaluation: Evaluation, against: Evaluation | None = None) -
 
 
 def _put_estimates(
-    axis: Any, estimates: Mapping[str, Estimate], mark: dict[str, Any], offset: float
+    axis: Axes, estimates: Mapping[str, Estimate], mark: dict[str, Any], offset: float
 ) -> None:
     """Dots and intervals, one metric below the other."""
     values = list(estimates.values())
@@ -93,7 +94,7 @@ def _put_estimates(
 
 
 def _write_values(
-    axis: Any, estimates: Mapping[str, Estimate], write: Callable[[float], str]
+    axis: Axes, estimates: Mapping[str, Estimate], write: Callable[[float], str]
 ) -> None:
     """Each value as a number at the right edge, beside the dots."""
     low, high = axis.get_xlim()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from oddslip.core.formatting import has_interval, level_name, score
-from oddslip.metrics.evaluation import metric_name
+from oddslip.metrics.at_k import metric_name
 from oddslip.reports.figures.style import (
     BLUE,
     GREY,
@@ -23,11 +23,11 @@ from oddslip.reports.figures.style import (
 from oddslip.reports.numbers import kind_of, repair_of
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
 
     from oddslip.diagnosis.result import Diagnosis
 
-# Colour and shape of each kind of rung: in print without colours the shape still tells.
+# Colour and shape of each kind of rung: shapes also differ in print without colours.
 KINDS: dict[str, dict[str, Any]] = {
     "raw": {"color": ORANGE, "marker": "D"},
     "repair": {"color": BLUE, "marker": "o"},
@@ -37,13 +37,13 @@ LEGEND = {"raw": "the scores as they are", "repair": "repairs", "reference": "to
 
 
 def draw_ladder(diagnosis: Diagnosis, metric: str | None = None) -> Figure:
-    """Every rung of the ladder of a diagnosis; a vertical line marks raw.
+    """Draw every rung of the ladder of a diagnosis; a vertical line marks raw.
 
     Parameters
     ----------
     diagnosis : Diagnosis
     metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}, optional
-        That of the diagnosis unless told.
+        Default: the metric of the diagnosis.
 
     Returns
     -------
@@ -63,8 +63,8 @@ def draw_ladder(diagnosis: Diagnosis, metric: str | None = None) -> Figure:
     return finish(figure)
 
 
-def put_ladder(panel: Any, diagnosis: Diagnosis, metric: str | None = None) -> None:
-    """The picture into a figure or a part of one, with the legend below."""
+def put_ladder(panel: FigureBase, diagnosis: Diagnosis, metric: str | None = None) -> None:
+    """Draw into a figure or a subfigure, with the legend below."""
     ladder = diagnosis.ladder
     axis = panel.subplots()
     axis.axvline(ladder.value("raw", metric), color=ORANGE, linewidth=0.8, linestyle="--", zorder=1)

@@ -1,33 +1,37 @@
-"""Short texts beside points, placed where they cover neither points, lines nor one another."""
+"""Short texts beside points, placed where they do not cover points, lines or each other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import Floats
 from oddslip.reports.figures.style import DPI, GREY, INK, SMALL
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 POINT = DPI / 72  # pixels
 LETTER, LINE = 0.62 * SMALL * POINT, 1.25 * SMALL * POINT  # of a text, roughly
 BESIDE = 6.0  # points from the middle of a marker
 LEADER = 12.0  # points; texts further away get a thin line to their point
-# What it costs to leave the frame by a pixel, to cover a dot, and to cross a line.
+# Costs of leaving the frame by a pixel, of covering a dot, and of crossing a line.
 OUTSIDE, COVERED, CROSSED = 100.0, 300.0, 25.0
-ON_A_LINE = 40  # where a segment of a line is looked at
+ON_A_LINE = 40  # points of a line segment that are checked
 
 ENDS = {"left": 0.0, "center": 0.5, "right": 1.0}  # of a text, from left to right
 Box = tuple[float, float, float, float]
-Pixels = NDArray[np.float64]
+Pixels = Floats
 
 
 class Note(NamedTuple):
-    """A text and the point it belongs to."""
+    """A text and its point."""
 
-    axis: Any
+    axis: Axes
     x: float
     y: float
     text: str
@@ -42,7 +46,7 @@ class Place(NamedTuple):
 
     @property
     def far(self) -> bool:
-        """Whether a line must show which point is meant."""
+        """Whether a line must connect the text to its point."""
         return abs(self.dx) + abs(self.dy) > LEADER
 
 
@@ -63,10 +67,10 @@ PLACES = [
 ]
 
 
-def place_notes(figure: Any, notes: Sequence[Note]) -> None:
-    """Write each text beside its point. Call it when all else is drawn: it looks at what is there.
+def place_notes(figure: Figure, notes: Sequence[Note]) -> None:
+    """Write each text beside its point. Call it last, since it avoids what is already drawn.
 
-    Best effort: where no place is free, the one that covers least is taken.
+    If no place is free, the one that covers least is used.
     """
     if notes:
         figure.draw_without_rendering()  # settles the layout
@@ -74,7 +78,7 @@ def place_notes(figure: Any, notes: Sequence[Note]) -> None:
         _place_on(axis, [note for note in notes if note.axis is axis])
 
 
-def _place_on(axis: Any, notes: Sequence[Note]) -> None:
+def _place_on(axis: Axes, notes: Sequence[Note]) -> None:
     dots, lines = _marks_of(axis)
     frame = np.asarray(axis.get_window_extent().extents)
     texts: list[Box] = []
@@ -111,7 +115,7 @@ def _leader(place: Place) -> dict[str, Any]:
     return {**look, "relpos": near_end, "shrinkA": 0.5, "shrinkB": 3}
 
 
-def _marks_of(axis: Any) -> tuple[Pixels, Pixels]:
+def _marks_of(axis: Axes) -> tuple[Pixels, Pixels]:
     """Pixels of the markers, and pixels along the lines."""
     dots, lines = [np.empty((0, 2))], [np.empty((0, 2))]
     share = np.linspace(0, 1, ON_A_LINE)[:, None]
@@ -147,7 +151,7 @@ def _cost(box: Box, dots: Pixels, lines: Pixels, texts: Sequence[Box], frame: Pi
 def _leader_cost(
     point: Pixels, box: Box, place: Place, dots: Pixels, texts: Sequence[Box]
 ) -> float:
-    """What the line from a distant text to its point runs over."""
+    """Cost of what the line from a distant text to its point crosses."""
     if not place.far:
         return 0.0
     start = np.array([box[0] + ENDS[place.end] * (box[2] - box[0]), (box[1] + box[3]) / 2])

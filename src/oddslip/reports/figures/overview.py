@@ -44,7 +44,7 @@ ALONE = 130.0  # mm, of a page that holds one picture
 
 
 class Drawing(NamedTuple):
-    """How a picture is drawn, alone and as a part of a page, and why it cannot be."""
+    """How a picture is drawn, alone or on a page, and the reason if it cannot be drawn."""
 
     title: str
     draw: Callable[[Any], Figure]
@@ -76,13 +76,13 @@ def _waterfalls(diagnosis: Diagnosis) -> list[Waterfall]:
 
 
 def _regimes(diagnosis: Diagnosis) -> list[RegimePoint]:
-    """This model among those that come with the package."""
+    """Draw this model among the reference models of the package."""
     here = regime_of(diagnosis)
     return [] if here is None else [*read_regimes().points, here]
 
 
 def draw_diagnosis(diagnosis: Diagnosis, what: str = "overview") -> Figure:
-    """The picture of that name; `Diagnosis.plot` calls this.
+    """Draw the picture of this name; `Diagnosis.plot` calls this.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def draw_diagnosis(diagnosis: Diagnosis, what: str = "overview") -> Figure:
 
 
 def draw_overview(diagnosis: Diagnosis) -> Figure:
-    """All pictures that this diagnosis allows, below its verdict; the others are left out."""
+    """Draw all pictures that this diagnosis allows, below its verdict."""
     drawings = [drawing for drawing in DRAWINGS.values() if not drawing.lacks(diagnosis)]
     n_columns = min(2, len(drawings))
     n_rows = -(-len(drawings) // n_columns)
@@ -116,7 +116,7 @@ def draw_overview(diagnosis: Diagnosis) -> Figure:
     for panel, drawing in zip(panels, drawings, strict=False):
         panel.suptitle(drawing.title, fontsize=TITLE, color=INK, x=0.01, ha="left", weight="bold")
         notes += drawing.put(panel, diagnosis) or []
-    if len(drawings) == 3:  # the empty corner says why
+    if len(drawings) == 3:  # the empty corner contains the reason
         title, reason = next(
             (d.title, d.lacks(diagnosis)) for d in DRAWINGS.values() if d.lacks(diagnosis)
         )

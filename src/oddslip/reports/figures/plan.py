@@ -1,13 +1,13 @@
-"""A plan as a picture: what each weight intends, and what the booster can do of it."""
+"""The picture of a plan: the shift each weight intends, and what the booster can reach."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.formatting import nat
+from oddslip.core.types import Bools, Ints
 from oddslip.reports.figures.style import (
     BLUE,
     INK,
@@ -25,7 +25,7 @@ from oddslip.reports.figures.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
 
     from oddslip.diagnosis.plan import Plan
 
@@ -34,10 +34,10 @@ MANY = 2000
 
 
 def draw_plan(plan: Plan) -> Figure:
-    """ln w of every label, the largest first, against the step budget.
+    """Draw ln w of every label, the largest first, against the step budget.
 
-    Labels beyond the budget, and labels of which a leaf with one positive is driven to a stored
-    1.0, are marked.
+    Marked are labels beyond the budget, and labels for which a leaf with one positive reaches a
+    stored 1.0.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ def draw_plan(plan: Plan) -> Figure:
     return finish(figure)
 
 
-def put_plan(panel: Any, plan: Plan, order: NDArray[np.int64], *, named: bool) -> None:
-    """The picture into a figure or a part of one. Few labels are lines, many are columns."""
+def put_plan(panel: FigureBase, plan: Plan, order: Ints, *, named: bool) -> None:
+    """Draw into a figure or a subfigure: lines for few labels, columns for many."""
     axis = panel.subplots()
     place, intended = np.arange(plan.n_labels), plan.intended[order]
     many = plan.n_labels > MANY
-    kinds: dict[str, tuple[NDArray[np.bool_], dict[str, Any]]] = {
+    kinds: dict[str, tuple[Bools, dict[str, Any]]] = {
         "within the budget" if plan.capped else "no cap, no bound": (
             ~plan.unrealizable[order],
             {"color": BLUE, "marker": "o", "markersize": 2.5 if many else 4},
@@ -104,7 +104,7 @@ def put_plan(panel: Any, plan: Plan, order: NDArray[np.int64], *, named: bool) -
     put_legend(panel, handles, 2)
 
 
-def _name(axis: Axes, plan: Plan, order: NDArray[np.int64], *, named: bool) -> None:
+def _name(axis: Axes, plan: Plan, order: Ints, *, named: bool) -> None:
     unit = "intended shift ln w, nat"
     if named:
         axis.set_yticks(range(plan.n_labels), [drawable(plan.label_names[at]) for at in order])

@@ -30,19 +30,20 @@ from oddslip.reports.numbers import RegimePoint, count_regimes, is_open
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.lines import Line2D
 
-LOWEST, HIGHEST = -0.6, 1.6  # shares beyond are drawn at the edge, with an arrow and their number
-BEYOND = 0.25  # room for the arrows
+LOWEST, HIGHEST = -0.6, 1.6  # larger shares are drawn at the edge, with an arrow and their number
+BEYOND = 0.25  # space for the arrows
 AT_EDGE = 1.8  # factor from the lowest place of the axis to the marks at or below 0, and beyond
 EDGE = "0 or less"
-NAMED = 12  # points; more of them are told apart by series alone
+NAMED = 12  # points; more of them differ by series alone
 
 
 def draw_regimes(points: Sequence[RegimePoint]) -> Figure:
-    """One marker per weighted model: what the inversion returns against the realized shift.
+    """Draw a marker per weighted model: what the inversion returns against the realized shift.
 
-    Filled markers have no saturated cell to speak of; open ones carry the share that is.
+    Filled markers have practically no saturated cells; open ones show the share of them.
 
     Parameters
     ----------
@@ -69,8 +70,8 @@ def draw_regimes(points: Sequence[RegimePoint]) -> Figure:
     return finish(figure)
 
 
-def put_regimes(panel: Any, points: Sequence[RegimePoint], columns: int = 3) -> list[Note]:
-    """The picture into a figure or a part of one, with the legend below; notes are to be placed."""
+def put_regimes(panel: FigureBase, points: Sequence[RegimePoint], columns: int = 3) -> list[Note]:
+    """Draw into a figure or a subfigure, with the legend below. Returns the notes to place."""
     _check(points)
     axis = panel.subplots()
     axis.set_xscale("log")
@@ -113,7 +114,7 @@ def _check(points: Sequence[RegimePoint]) -> None:
 
 
 def _find_edge(points: Sequence[RegimePoint]) -> tuple[float, float]:
-    """The left end of the axis, and where ratios at or below 0 stand."""
+    """The left end of the axis, and the position of ratios at or below 0."""
     low = min([*(p.ratio for p in points if p.ratio > 0), 0.5]) / 1.25
     if all(p.ratio > 0 for p in points):
         return low, low
@@ -121,7 +122,7 @@ def _find_edge(points: Sequence[RegimePoint]) -> tuple[float, float]:
 
 
 def _tell_counts(axis: Axes, points: Sequence[RegimePoint]) -> None:
-    """What the models other than a report's own say of the paper's association."""
+    """How often the paper's association holds among the reference models."""
     counts = count_regimes(points)
     if not counts.n_models:
         return
@@ -185,7 +186,7 @@ def _set_limits(axis: Axes, low: float, high: float, edge: float) -> None:
     axis.set_yticks([-0.5, 0, 0.5, 1, 1.5], [percent(y) for y in (-0.5, 0, 0.5, 1, 1.5)])
 
 
-def _handles(points: Sequence[RegimePoint], marks: dict[str, dict[str, str]]) -> list[Any]:
+def _handles(points: Sequence[RegimePoint], marks: dict[str, dict[str, str]]) -> list[Line2D]:
     handles = [
         legend_mark(drawable(series), markersize=6, **mark) for series, mark in marks.items()
     ]

@@ -1,4 +1,4 @@
-"""Probability of what is shown against how often it is true."""
+"""Probabilities of the labels shown, against how often they are true."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def draw_reliability(reliability: Reliability) -> Figure:
-    """Share true against mean probability of each bin; below, how many slots each bin holds.
+    """Draw the share true against the mean probability of each bin, and the slots per bin below.
 
     Parameters
     ----------

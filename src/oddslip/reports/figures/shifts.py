@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.formatting import count_of
+from oddslip.core.types import Bools, Floats
 from oddslip.errors import InvalidInput
 from oddslip.reports.figures.notes import Note, place_notes
 from oddslip.reports.figures.style import (
@@ -27,19 +27,19 @@ from oddslip.reports.numbers import finite_budget, lacks_shifts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
 
     from oddslip.diagnosis.result import Diagnosis
 
 NAMED = 3  # labels furthest from the diagonal
-FAR = 0.5  # nat: nearer labels are not named
+FAR = 0.5  # nat; labels that are nearer are not named
 MANY = 2000  # dots; more of them are drawn smaller, and as pixels in vector files
 
 
 def draw_shifts(diagnosis: Diagnosis) -> Figure:
-    """Realized against intended shift of every label, with the diagonal and the step budget.
+    """Draw the realized against the intended shift of every label, and the step budget.
 
-    Labels whose shift is not identified, because a cell is saturated, are ticks at the upper edge.
+    Labels with saturated cells, whose shift cannot be read, are ticks at the upper edge.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ def draw_shifts(diagnosis: Diagnosis) -> Figure:
     return finish(figure)
 
 
-def put_shifts(panel: Any, diagnosis: Diagnosis) -> list[Note]:
-    """The picture into a figure or a part of one, with the legend below; notes are to be placed."""
+def put_shifts(panel: FigureBase, diagnosis: Diagnosis) -> list[Note]:
+    """Draw into a figure or a subfigure, with the legend below. Returns the notes to place."""
     shifts = diagnosis.shifts
     if shifts.intended is None:
         raise InvalidInput(
@@ -122,7 +122,7 @@ def put_shifts(panel: Any, diagnosis: Diagnosis) -> list[Note]:
     return _name_furthest(axis, diagnosis.label_names, intended, realized, readable)
 
 
-def _limits(intended: NDArray[np.float64], realized: NDArray[np.float64]) -> tuple[float, float]:
+def _limits(intended: Floats, realized: Floats) -> tuple[float, float]:
     both = np.concatenate([intended, realized, [0.0]])
     low, high = float(both.min()), float(both.max())
     room = 0.06 * ((high - low) or 1.0)
@@ -139,9 +139,9 @@ def _frame(axis: Axes, low: float, high: float) -> None:
 def _name_furthest(
     axis: Axes,
     names: tuple[str, ...],
-    intended: NDArray[np.float64],
-    realized: NDArray[np.float64],
-    readable: NDArray[np.bool_],
+    intended: Floats,
+    realized: Floats,
+    readable: Bools,
 ) -> list[Note]:
     distance = np.where(readable, np.abs(realized - intended), 0.0)
     furthest = [at for at in np.argsort(-distance, kind="stable")[:NAMED] if distance[at] > FAR]

@@ -1,4 +1,4 @@
-"""What all figures share: colours, sizes, names as plain text, and how a figure is finished."""
+"""Shared by all figures: colours, sizes, names as plain text, and the last steps of a figure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from oddslip.reports.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.lines import Line2D
 
-# Safe for the colour-blind, and told apart by shape as well, for print without colours.
+# Safe for the colour-blind. Shapes differ too, for print without colours.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"
 PALE_BLUE, PALE_ORANGE, PALE_GREY = "#8CC0DE", "#F0B890", "#C4C4C4"
 INK, GRID = "#222222", "#E5E5E5"
@@ -32,7 +34,7 @@ MINUS = "\N{MINUS SIGN}"  # as wide as the plus
 
 
 def new_figure(height: float, width: float = WIDTH) -> Figure:
-    """An empty figure; height and width in mm. Made without pyplot: no display, no global state."""
+    """An empty figure; height and width in mm. Without pyplot: no display, no global state."""
     from oddslip.reports.figures.canvas import Canvas
 
     return Canvas(
@@ -41,7 +43,7 @@ def new_figure(height: float, width: float = WIDTH) -> Figure:
 
 
 def style_axis(axis: Axes, *, grid: Literal["x", "y", "both"] | None = "x") -> None:
-    """Two spines, light grid, small ticks."""
+    """Draw two spines, a light grid and small ticks."""
     axis.set_facecolor("white")
     axis.spines[["top", "right"]].set_visible(False)
     axis.spines[["left", "bottom"]].set_color(GREY)
@@ -53,7 +55,7 @@ def style_axis(axis: Axes, *, grid: Literal["x", "y", "both"] | None = "x") -> N
 
 
 def name_axes(axis: Axes, x: str, y: str = "", title: str = "") -> None:
-    """What the axes show, with units."""
+    """Label the axes, with units."""
     axis.set_xlabel(x, fontsize=TEXT, color=INK)
     axis.set_ylabel(y, fontsize=TEXT, color=INK)
     if title:
@@ -61,13 +63,13 @@ def name_axes(axis: Axes, x: str, y: str = "", title: str = "") -> None:
 
 
 def finish(figure: Figure) -> Figure:
-    """Every text plain and in one font, whatever the settings of the machine: no TeX, no math.
+    """Draw every text plain and in one font, whatever the settings of the machine: no TeX, no math.
 
-    Label names are hostile text: "$" would start a formula.
+    Label names are untrusted text: "$" would start a formula.
     """
     from matplotlib.text import Text
 
-    for axis in figure.axes:  # ticks are made when first asked for
+    for axis in figure.axes:  # matplotlib creates ticks on first access
         axis.get_xticklabels(which="both")
         axis.get_yticklabels(which="both")
     for text in figure.findobj(Text):
@@ -94,8 +96,8 @@ def round_steps(low: float, high: float) -> list[float]:
     return [step for step in steps if low <= step <= high]
 
 
-def fix_ticks(axis: Any, ticks: Sequence[float], name: Callable[[float], str]) -> None:
-    """Ticks of an x or y axis at these places and no others."""
+def fix_ticks(axis: Axis, ticks: Sequence[float], name: Callable[[float], str]) -> None:
+    """Set the ticks of an x or y axis to these places."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     axis.set_major_locator(FixedLocator(ticks))
@@ -104,7 +106,7 @@ def fix_ticks(axis: Any, ticks: Sequence[float], name: Callable[[float], str]) -
 
 
 def series_marks(names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """A colour and a marker for each series, in the order they come."""
+    """A colour and a marker for each series, in order of appearance."""
     distinct = list(dict.fromkeys(names))
     colours = (BLUE, ORANGE, GREY)
     return {
@@ -117,7 +119,7 @@ def series_marks(names: Sequence[str]) -> dict[str, dict[str, str]]:
 
 
 def open_mark(colour: str = GREY) -> dict[str, Any]:
-    """The look of a marker that is drawn open."""
+    """The style of an open marker."""
     return {
         "markersize": 6,
         "markerfacecolor": "white",
@@ -126,15 +128,15 @@ def open_mark(colour: str = GREY) -> dict[str, Any]:
     }
 
 
-def legend_mark(label: str, **how: Any) -> Any:
-    """An entry of a legend: a marker, unless a line is asked for."""
+def legend_mark(label: str, **how: Any) -> Line2D:
+    """An entry of a legend: a marker, or a line with ``linestyle``."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], label=label, **{"linestyle": "none", **how})
 
 
-def mark_budget(draw_line: Callable[..., Any], budget: float, *, both: bool) -> Any:
-    """The step budget as a line, below zero as well if asked; returns its entry of the legend."""
+def mark_budget(draw_line: Callable[..., Any], budget: float, *, both: bool) -> Line2D:
+    """Draw the step budget as a line, with ``both`` below zero too. Returns its legend entry."""
     look = {"color": ORANGE, "linewidth": 1, "linestyle": "-."}
     for level in (budget, -budget) if both else (budget,):
         draw_line(level, **look, zorder=1)
@@ -142,9 +144,9 @@ def mark_budget(draw_line: Callable[..., Any], budget: float, *, both: bool) -> 
 
 
 def put_legend(
-    panel: Any, handles: Sequence[Any], columns: int = 4, title: str | None = None
+    panel: FigureBase, handles: Sequence[Line2D], columns: int = 4, title: str | None = None
 ) -> None:
-    """One legend below all axes of a figure or of a part of it."""
+    """One legend below all axes of a figure or a subfigure."""
     if handles:
         panel.legend(
             handles=list(handles),
@@ -200,5 +202,5 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def small_percent(share: float) -> str:
-    """A share of cells: enough digits that what is not zero does not look like it."""
+    """A share of cells, with enough digits to show that it is not zero."""
     return formatting.small_percent(share).replace("-", MINUS)

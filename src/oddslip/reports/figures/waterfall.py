@@ -1,4 +1,4 @@
-"""Where the loss of a matched pair comes from and what returns it: the paper's figure 1A."""
+"""Causes of the loss of a matched pair, and what repairs return: the paper's figure 1A."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ from oddslip.reports.numbers import Step, Waterfall, has_loss, waterfall_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.lines import Line2D
 
 SHARES = "in brackets: share of the loss"
 IN_A_ROW = 3  # data sets side by side
-ROOM = 1.3  # of the axis, so that numbers find a place beside the longest bar
-NEAR_END = 0.06  # share of the axis: a mark so near the end of a bar would touch its number
+ROOM = 1.3  # length of the axis, so that numbers fit beside the longest bar
+NEAR_END = 0.06  # share of the axis; a mark nearer to the end of a bar would touch its number
 BESIDE = 0.36  # bars shorter than this share of the axis have their number beside them
 
 
@@ -49,7 +50,7 @@ COLOURS = {
 
 
 def draw_waterfalls(waterfalls: Sequence[Waterfall]) -> Figure:
-    """Bars of the loss and of what repairs return, one panel per data set.
+    """Draw the loss and what repairs return as bars, one panel per data set.
 
     Parameters
     ----------
@@ -78,9 +79,9 @@ def draw_waterfalls(waterfalls: Sequence[Waterfall]) -> Figure:
 
 
 def put_waterfalls(
-    panel: Any, waterfalls: Sequence[Waterfall], *, in_a_row: int = IN_A_ROW
+    panel: FigureBase, waterfalls: Sequence[Waterfall], *, in_a_row: int = IN_A_ROW
 ) -> None:
-    """Waterfalls into a figure or a part of one, with the legend below."""
+    """Draw waterfalls into a figure or a subfigure, with the legend below."""
     if not waterfalls:
         raise InvalidInput("at least one waterfall must be given, got none.")
     n_columns = min(in_a_row, len(waterfalls))
@@ -98,7 +99,7 @@ def put_waterfalls(
 
 
 def put_waterfall(axis: Axes, waterfall: Waterfall, *, named: bool = True) -> None:
-    """One data set: a bar per step from top to bottom, joined by thin lines."""
+    """Draw one data set: a bar per step from top to bottom, joined by thin lines."""
     w = waterfall
     steps = steps_of(w)
     marks = [w.ceiling] + ([] if w.unweighted_repaired is None else [w.unweighted_repaired])
@@ -120,7 +121,7 @@ def put_waterfall(axis: Axes, waterfall: Waterfall, *, named: bool = True) -> No
     for y, following in enumerate(steps[1:]):
         axis.plot([following.joint] * 2, [y + 0.31, y + 0.69], color=GREY, linewidth=0.6)
     last = len(steps) - 1
-    above = 5  # the numbers: their boxes may reach beyond a short bar
+    above = 5  # numbers may reach beyond a short bar
     axis.plot([w.ceiling] * 2, [last - 0.42, last + 0.42], color=INK, linewidth=1.6, zorder=above)
     if w.unweighted_repaired is not None:
         axis.plot(w.unweighted_repaired, last, **_twin_mark(), zorder=above)
@@ -134,7 +135,7 @@ def put_waterfall(axis: Axes, waterfall: Waterfall, *, named: bool = True) -> No
 
 
 def steps_of(w: Waterfall) -> list[Step]:
-    """Bars in their order; the repaired model is the end of the last one, beside its ceiling."""
+    """The bars in order. The last one ends at the repaired model, beside its ceiling."""
     return [step for step in waterfall_steps(w) if step.name != "repaired"]
 
 
@@ -144,14 +145,14 @@ def colour_of(step: Step) -> str:
 
 
 def tell_step(step: Step) -> str:
-    """What is written on a bar, or beside it."""
+    """The text on or beside a bar."""
     if step.is_model:
         return f"{step.stop:.3f}"
     return signed(step.change) + ("" if step.share is None else f" ({percent(step.share)})")
 
 
 def describe_waterfall(waterfall: Waterfall) -> str:
-    """The bars in words, as they are written on them: for a picture's description.
+    """The bars in words, for the description of a picture.
 
     Examples
     --------
@@ -182,7 +183,7 @@ def _twin_mark() -> dict[str, Any]:
     return {**open_mark(BLUE), "marker": "o", "markersize": 5, "linestyle": "none"}
 
 
-def _handles(twin: bool) -> list[Any]:
+def _handles(twin: bool) -> list[Line2D]:
     handles = [
         legend_mark("ceiling", marker="|", markersize=8, markeredgewidth=1.6, color=INK),
     ]

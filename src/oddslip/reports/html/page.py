@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,10 +23,11 @@ from oddslip.core.formatting import (
     value_text,
 )
 from oddslip.core.results import html_text, plain
+from oddslip.core.types import FilePath
 from oddslip.diagnosis.ladder import RUNGS
 from oddslip.diagnosis.summary import summarize
 from oddslip.io.files import atomic_write
-from oddslip.metrics.evaluation import NAMES, metric_name
+from oddslip.metrics.at_k import NAMES, metric_name
 from oddslip.reports.glossary import GLOSSARY
 from oddslip.reports.html import report_text
 from oddslip.reports.html.pictures import (
@@ -64,6 +64,8 @@ from oddslip.reports.numbers import (
 from oddslip.reports.text import MAX_FINDINGS, printable
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from oddslip.diagnosis.findings import Finding
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.diagnosis.summary import CommandFiles
@@ -71,9 +73,9 @@ if TYPE_CHECKING:
 
 def write_page(
     diagnosis: Diagnosis,
-    path: str | os.PathLike[str],
+    path: FilePath,
     *,
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, object] | None = None,
     files: CommandFiles | None = None,
 ) -> None:
     """Write the page of a diagnosis, atomically.
@@ -100,7 +102,7 @@ def write_page(
 def render_page(
     diagnosis: Diagnosis,
     *,
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, object] | None = None,
     files: CommandFiles | None = None,
 ) -> str:
     """The page of a diagnosis as text. The same diagnosis gives the same text.
@@ -129,12 +131,12 @@ def render_page(
 
     style, script = read_template("page.css"), read_template("page.js")
     page = environment().get_template("page.html")
-    return page.render(  # type: ignore[no-any-return]
+    return page.render(
         diagnosis=diagnosis,
         policy=content_policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        # Pictures and data are made here and escaped where they are made.
+        # Pictures and data are escaped where they are created.
         svg=Markup,
         data=Markup(script_json(label_data(diagnosis))),
         verdict=printable(diagnosis.verdict.sentence),
@@ -162,7 +164,7 @@ def render_page(
 
 
 def content_policy(style: str, script: str) -> str:
-    """What the browser may do with the page: run this very style and script, and nothing else."""
+    """The content security policy: the browser may only use this style and this script."""
 
     def allow(content: str) -> str:
         digest = hashlib.sha256(content.encode("utf-8")).digest()
@@ -174,8 +176,8 @@ def content_policy(style: str, script: str) -> str:
     )
 
 
-def environment() -> Any:
-    """Where templates are found, and what is escaped: everything."""
+def environment() -> Environment:
+    """The templates; everything is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -188,7 +190,7 @@ def environment() -> Any:
 
 
 def read_template(name: str) -> str:
-    """A template as it is."""
+    """The text of a template."""
     return resources.files("oddslip.reports.html").joinpath("templates", name).read_text("utf-8")
 
 
@@ -199,13 +201,13 @@ INVERSION_CODES = ("OS303", "OS304", "OS305")
 MARKS = {"critical": "alert", "warning": "alert", "info": "note"}
 
 
-def waterfall_part(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The waterfall, or what it lacks."""
+def waterfall_part(diagnosis: Diagnosis) -> dict[str, object]:
+    """The waterfall, or why there is none."""
     waterfall = waterfall_of(diagnosis)
     return {"svg": waterfall and draw_waterfall(waterfall), "lacks": lacks_waterfall(diagnosis)}
 
 
-def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
+def ladder_part(diagnosis: Diagnosis) -> dict[str, object]:
     """Every rung with its picture, and all other metrics."""
     ladder = diagnosis.ladder
     axis = ladder_axis(ladder)
@@ -248,8 +250,8 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
-def shown_part(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Whether the probabilities of what is shown are right: in report_text, and the picture."""
+def shown_part(diagnosis: Diagnosis) -> dict[str, object]:
+    """Whether the probabilities of the labels shown are right, in words and as a picture."""
     names = {"raw": "as they are", "chosen": "chosen by Repair"}
     if diagnosis.chosen is not None:
         names["chosen"] = f"{printable(diagnosis.chosen.name)}, chosen by Repair"
@@ -260,15 +262,15 @@ def shown_part(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
-def shift_part(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The picture of the shifts, or what it lacks."""
+def shift_part(diagnosis: Diagnosis) -> dict[str, object]:
+    """The picture of the shifts, or why there is none."""
     if lacks := lacks_shifts(diagnosis):
         return {"svg": None, "lacks": f"{lacks} Realized shifts stand in the table of labels."}
     return {"svg": draw_shifts(diagnosis.shifts), "lacks": ""}
 
 
-def regime_part(diagnosis: Diagnosis, regimes: Regimes) -> dict[str, Any]:
-    """This model among the reference points, as far as either is there."""
+def regime_part(diagnosis: Diagnosis, regimes: Regimes) -> dict[str, object]:
+    """This model among the reference points, as far as either exists."""
     here = regime_of(diagnosis)
     points = [*regimes.points, *([] if here is None else [here])]
     shapes = shape_by_series(regimes.points)
@@ -285,12 +287,12 @@ def regime_part(diagnosis: Diagnosis, regimes: Regimes) -> dict[str, Any]:
 
 
 def measured_inversion(diagnosis: Diagnosis) -> str:
-    """What the ladder says of the inversion; empty without label-specific weights."""
+    """The result of the inversion on the ladder; empty without label-specific weights."""
     findings = [finding for finding in diagnosis.findings if finding.code in INVERSION_CODES]
     return printable(findings[0].sentence) if findings else ""
 
 
-def _regime_row(point: RegimePoint) -> dict[str, Any]:
+def _regime_row(point: RegimePoint) -> dict[str, object]:
     return {
         "name": printable(point.name),
         "series": "" if point.here else printable(point.series),
@@ -301,13 +303,13 @@ def _regime_row(point: RegimePoint) -> dict[str, Any]:
     }
 
 
-def findings_part(diagnosis: Diagnosis) -> list[list[dict[str, Any]]]:
-    """The gravest findings, and the others, which the page folds away."""
+def findings_part(diagnosis: Diagnosis) -> list[list[dict[str, object]]]:
+    """The most severe findings, and the others, which the page collapses."""
     parts = [finding_part(finding) for finding in diagnosis.findings]
     return [parts[:MAX_FINDINGS], parts[MAX_FINDINGS:]]
 
 
-def finding_part(finding: Finding) -> dict[str, Any]:
+def finding_part(finding: Finding) -> dict[str, object]:
     """A finding as texts."""
     from markupsafe import Markup
 
@@ -326,8 +328,8 @@ def finding_part(finding: Finding) -> dict[str, Any]:
     }
 
 
-def provenance_part(diagnosis: Diagnosis, provenance: Mapping[str, Any] | None) -> list[Any]:
-    """What is known of the run, after what the diagnosis itself knows."""
+def provenance_part(diagnosis: Diagnosis, provenance: Mapping[str, object] | None) -> list[Any]:
+    """The provenance of the run: first what the diagnosis stores, then the rest."""
     from oddslip import __version__
 
     ladder, bootstrap = diagnosis.ladder, "none"
@@ -343,7 +345,7 @@ def provenance_part(diagnosis: Diagnosis, provenance: Mapping[str, Any] | None) 
     return nested({**run, **(provenance or {})})
 
 
-def nested(values: Mapping[Any, Any]) -> list[Any]:
+def nested(values: Mapping[str, object]) -> list[Any]:
     """Names with their values, as text or, for a mapping, as a list of the same kind."""
     return [
         (
@@ -354,7 +356,7 @@ def nested(values: Mapping[Any, Any]) -> list[Any]:
     ]
 
 
-def show_value(value: Any) -> str:
+def show_value(value: object) -> str:
     """A value of evidence or provenance as text of one line."""
     return printable(value_text(value))
 
@@ -393,10 +395,10 @@ COLUMNS = (
 )
 
 
-def label_data(diagnosis: Diagnosis) -> dict[str, Any]:
+def label_data(diagnosis: Diagnosis) -> dict[str, object]:
     """Headings and values of every label, in built-in types.
 
-    Names are shown without control characters; ``raw`` keeps those that differ, by label, for the
+    Names have no control characters; ``raw`` holds the original names that differ, for the
     download.
     """
     by_name = label_columns(diagnosis)
@@ -418,8 +420,8 @@ def _values(column: Any) -> list[Any]:
     return [None if value is None else float(f"{value:.{DIGITS}g}") for value in plain(values)]
 
 
-def script_json(value: Any) -> str:
-    """JSON that can stand inside a script element: nothing in it ends or opens one.
+def script_json(value: object) -> str:
+    """JSON for a script element: nothing in it can end the element or open another.
 
     Examples
     --------

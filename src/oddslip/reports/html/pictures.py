@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oddslip.core.formatting import has_interval, nat, percent, score, signed, small_percent, times
-from oddslip.reports.html.svg import Axis, axis_over, picture, short, tag, text
+from oddslip.reports.html.svg import Axis, axis_over, line, picture, short, tag, text
 from oddslip.reports.numbers import (
     RegimePoint,
     Step,
@@ -43,34 +43,34 @@ STEP_NAMES = {
 }
 
 
-def draw_waterfall(shown: Waterfall) -> str:
+def draw_waterfall(waterfall: Waterfall) -> str:
     """The waterfall as SVG markup."""
-    steps = waterfall_steps(shown)
-    reach = max(shown.ceiling, *(max(step.start, step.stop) for step in steps))
+    steps = waterfall_steps(waterfall)
+    reach = max(waterfall.ceiling, *(max(step.start, step.stop) for step in steps))
     axis = Axis(0.0, reach if reach > 0 else 1.0, 0.0, 100.0)
     pieces = []
     for at, step in enumerate(steps):
         pieces += _draw_step(step, axis, at * STEP)
         if at + 1 < len(steps):
             pieces.append(_draw_joint(steps[at + 1], axis, at * STEP))
-    pieces += _draw_ceiling(shown.ceiling, axis, (len(steps) - 1) * STEP)
+    pieces += _draw_ceiling(waterfall.ceiling, axis, (len(steps) - 1) * STEP)
     return picture(
         pieces,
         height=len(steps) * STEP + 18,
         id_="waterfall",
-        title=f"Where the {shown.metric} went",
+        title=f"Where the {waterfall.metric} went",
         description="; ".join(f"{name_step(step)} {tell_step(step)}" for step in steps)
-        + f"; ceiling of per-label maps {score(shown.ceiling)}.",
+        + f"; ceiling of per-label maps {score(waterfall.ceiling)}.",
     )
 
 
 def name_step(step: Step) -> str:
-    """What stands at the left above a bar."""
+    """The text at the left above a bar."""
     return STEP_NAMES.get(step.name) or f"Repair: {printable(step.name)}"
 
 
 def tell_step(step: Step) -> str:
-    """What stands at the right of a bar."""
+    """The text at the right of a bar."""
     if step.is_model:
         return score(step.stop)
     share = "" if step.share is None else f", {percent(step.share)}"
@@ -86,7 +86,7 @@ def look_of(step: Step) -> str:
 
 def _draw_step(step: Step, axis: Axis, top: float) -> list[str]:
     low, high = sorted((step.start, step.stop))
-    # A bar of no width would not be seen, and it is there.
+    # A bar of zero width would be invisible.
     width = max(axis(high) - axis(low), 0.3)
     base = top + 14
     return [
@@ -107,13 +107,13 @@ def _draw_step(step: Step, axis: Axis, top: float) -> list[str]:
 def _draw_joint(following: Step, axis: Axis, top: float) -> str:
     """A thin line from one bar to the place where the next one starts."""
     x = axis.percent(following.joint)
-    return tag("line", x1=x, x2=x, y1=short(top + 21), y2=short(top + STEP + 35), class_="joint")
+    return line((x, x), (top + 21, top + STEP + 35), "joint")
 
 
 def _draw_ceiling(ceiling: float, axis: Axis, top: float) -> list[str]:
     x, right = axis.percent(ceiling), axis(ceiling) > 50
     return [
-        tag("line", x1=x, x2=x, y1=short(top + 17), y2=short(top + 39), class_="tick"),
+        line((x, x), (top + 17, top + 39), "tick"),
         text(
             f"ceiling of per-label maps {score(ceiling)}",
             x=x,
@@ -136,13 +136,13 @@ def ladder_axis(ladder: Ladder) -> Axis:
 
 
 def draw_rung(rung: str, ladder: Ladder, axis: Axis) -> str:
-    """The picture beside the numbers. Screen readers skip it: the numbers say it all."""
+    """The picture beside the numbers. Screen readers skip it, since the numbers say the same."""
     estimate, raw, middle = ladder.estimate(rung), ladder.value("raw"), RUNG_HEIGHT / 2
     at_raw = axis.percent(raw)
-    pieces = [tag("line", x1=at_raw, x2=at_raw, y1=0, y2=RUNG_HEIGHT, class_="reference")]
+    pieces = [line((at_raw, at_raw), (0, RUNG_HEIGHT), "reference")]
     if has_interval(estimate):
         low, high = axis.percent(estimate.low), axis.percent(estimate.high)
-        pieces.append(tag("line", x1=low, x2=high, y1=middle, y2=middle, class_="interval"))
+        pieces.append(line((low, high), (middle, middle), "interval"))
     looks = {"raw": "raw", "reference": "plain", "repair": "good"}
     look = "bad" if hurts(ladder, rung) else looks[kind_of(rung)]
     place = axis.percent(estimate.value)
@@ -168,7 +168,7 @@ def _draw_level(mark: float, name: str, y_axis: Axis, look: str = "grid") -> lis
     """A line across, and its number at the left."""
     y = y_axis(mark)
     return [
-        tag("line", x1="0", x2="100%", y1=short(y), y2=short(y), class_=look),
+        line(("0", "100%"), (y, y), look),
         text(name, x=-8, y=short(y + 4), class_="tick-text end"),
     ]
 
@@ -191,7 +191,7 @@ SHOWN_LOOKS = {"raw": "raw", "chosen": "good"}
 def draw_shown(reliabilities: Mapping[str, Reliability]) -> str:
     """Share true against probability of the labels shown, by raw scores and by the repair."""
     filled = {name: each.n_shown > 0 for name, each in reliabilities.items()}
-    ends = [0.0, 0.1]  # never narrower, so that rare labels do not fill the picture with noise
+    ends = [0.0, 0.1]  # minimum range, so that rare labels do not fill the picture with noise
     for name, each in reliabilities.items():
         ends += [*each.probability[filled[name]], *each.share[filled[name]]]
     top = min(1.0, 1.05 * max(ends))
@@ -202,14 +202,7 @@ def draw_shown(reliabilities: Mapping[str, Reliability]) -> str:
         *chain(*levels),
         *_draw_ticks(ticks, x_axis, "probability of the labels shown, mean of each bin"),
         text("share of them that is true", x="0", y=12, class_="axis-text"),
-        tag(
-            "line",
-            x1="0%",
-            y1=short(y_axis(0.0)),
-            x2="100%",
-            y2=short(y_axis(top)),
-            class_="diagonal",
-        ),
+        line(("0%", "100%"), (y_axis(0.0), y_axis(top)), "diagonal"),
     ]
     for name, each in reliabilities.items():
         for at in np.flatnonzero(filled[name]):
@@ -240,9 +233,7 @@ def _draw_bin(
     x = x_axis.percent(probability)
     title = f"{slots}: probability {score(probability)}, true {score(share)}"
     return [
-        tag(
-            "line", x1=x, x2=x, y1=short(y_axis(low)), y2=short(y_axis(high)), class_="interval bin"
-        ),
+        line((x, x), (y_axis(low), y_axis(high)), "interval bin"),
         tag("circle", cx=x, cy=short(y_axis(share)), r=4.5, class_=f"dot {look}", data_t=title),
     ]
 
@@ -260,7 +251,7 @@ BAND = 44  # pixels on top, for labels whose shift cannot be read
 
 
 def choose_labels(n_labels: int) -> range:
-    """The labels that are drawn: all, or evenly many of them.
+    """The labels to draw: all of them, or an even sample.
 
     Examples
     --------
@@ -325,20 +316,13 @@ def _draw_lines(x_axis: Axis, y_axis: Axis, budget: float | None) -> list[str]:
     # The diagonal is cut to the range that both axes share.
     low, high = max(x_axis.low, y_axis.low), min(x_axis.high, y_axis.high)
     pieces = [
-        tag(
-            "line",
-            x1=x_axis.percent(low),
-            y1=short(y_axis(low)),
-            x2=x_axis.percent(high),
-            y2=short(y_axis(high)),
-            class_="diagonal",
-        )
+        line((x_axis.percent(low), x_axis.percent(high)), (y_axis(low), y_axis(high)), "diagonal")
     ]
     for bound in () if budget is None else (budget, -budget):
         if y_axis.low <= bound <= y_axis.high:
             y = y_axis(bound)
             pieces += [
-                tag("line", x1="0", x2="100%", y1=short(y), y2=short(y), class_="budget"),
+                line(("0", "100%"), (y, y), "budget"),
                 text(
                     f"step budget {nat(bound)}", x="100%", y=short(y - 5), class_="note budget end"
                 ),
@@ -358,7 +342,7 @@ def _draw_dot(shifts: LabelShifts, label: int, x_axis: Axis, y_axis: Axis) -> st
 # -------------------------------------------------------------------------------------- the regimes
 
 REGIMES_TOP = 34  # pixels
-LOWEST = -1.0  # shares below are drawn at the edge with an arrow: they would squeeze the rest
+LOWEST = -1.0  # smaller shares are drawn at the edge with an arrow
 HIGHEST = 1.5
 AT_EDGE = 1.8  # factor from the lowest place of the axis to the marks at or below 0, and beyond
 SHAPES = ("circle", "square", "diamond", "triangle", "hexagon", "wedge")
@@ -367,8 +351,8 @@ SHAPES = ("circle", "square", "diamond", "triangle", "hexagon", "wedge")
 def draw_regimes(points: Sequence[RegimePoint]) -> str:
     """The picture as SVG markup; needs at least one point.
 
-    A ratio at or below 0 has no place on a log axis: its mark stands at the left edge, over a tick
-    of its own, with an arrow.
+    A ratio at or below 0 is not on a log axis. Its mark is at the left edge, over a separate tick,
+    with an arrow.
     """
     ratios = [1.0, *(point.ratio for point in points if point.ratio > 0)]
     low, edge = min(0.5, *ratios) / 1.25, None
@@ -421,7 +405,7 @@ def _draw_regimes_grid(x_axis: Axis, y_axis: Axis, edge: float | None) -> list[s
     return [
         *chain(*levels),
         *_draw_ticks(ticks, x_axis, "median realized / intended shift"),
-        tag("line", x1=one, x2=one, y1=REGIMES_TOP, y2=GRID_BOTTOM, class_="diagonal"),
+        line((one, one), (REGIMES_TOP, GRID_BOTTOM), "diagonal"),
         text("share of the loss that subtracting ln w returns", x="0", y=14, class_="axis-text"),
     ]
 
@@ -452,7 +436,7 @@ def _draw_point(
         )
     elif is_open(point):
         share = small_percent(point.saturated_share)
-        beside = ratio != point.ratio  # marks at the edge stand above one another
+        beside = ratio != point.ratio  # marks at the edge are stacked
         place = {"x": 10, "y": 4, "class_": "tick-text"} if beside else {"x": 0, "y": -10}
         inner.append(text(share, **{"class_": "tick-text middle"} | place))
     return [tag("svg", *inner, x=x, y=short(y), class_="place")]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Look(NamedTuple):
-    """How a verdict is shown: a word, a tone for the colour, and an icon."""
+    """The style of a verdict: a word, a tone for the colour, and an icon."""
 
     word: str
     tone: str
@@ -47,12 +47,12 @@ LOOKS = {
 
 
 def look_of(diagnosis: Diagnosis) -> Look:
-    """The look of the verdict."""
+    """The style of the verdict."""
     return LOOKS.get(diagnosis.verdict.code, Look(diagnosis.verdict.code, "plain", "pause"))
 
 
 def facts_of(diagnosis: Diagnosis) -> list[tuple[str, str]]:
-    """What was looked at: name and value."""
+    """The inputs of the diagnosis: name and value."""
     return [
         ("rows evaluated", f"{diagnosis.n_rows:,}"),
         ("rows calibrated on", f"{diagnosis.n_calibration_rows:,}"),
@@ -189,7 +189,7 @@ def tell_ties(diagnosis: Diagnosis) -> str:
 
 
 def tell_dead(diagnosis: Diagnosis) -> str:
-    """What dead labels would do under the identity policy; empty where there are none."""
+    """The effect of dead labels under the identity policy; empty if there are none."""
     takeover = diagnosis.takeover
     if takeover is None or not takeover.n_dead:
         return ""

@@ -1,4 +1,4 @@
-"""Small pieces that every SVG of the page is made of.
+"""Elements of the SVG pictures of the page.
 
 Horizontal places are percentages and vertical ones pixels: a picture then fills a phone as well as
 a wide screen, and its text keeps its size. Colours come from the page's style sheet by class, so
@@ -36,6 +36,17 @@ def tag(name: str, *children: str, **attributes: object) -> str:
 def text(content: object, **attributes: object) -> str:
     """A text element; its content is escaped."""
     return tag("text", escape(printable(content)), **attributes)
+
+
+def line(x: tuple[str, str], y: tuple[float, float], class_: str) -> str:
+    """A line; ``x`` holds percentages, ``y`` pixels.
+
+    Examples
+    --------
+    >>> line(("0", "100%"), (5, 5), "grid")
+    '<line x1="0" x2="100%" y1="5" y2="5" class="grid"/>'
+    """
+    return tag("line", x1=x[0], x2=x[1], y1=short(y[0]), y2=short(y[1]), class_=class_)
 
 
 def picture(pieces: Iterable[str], *, height: float, title: str, description: str, id_: str) -> str:
@@ -114,7 +125,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def short(number: float) -> str:
-    """A place with two decimals at most: more is not seen.
+    """A coordinate with at most two decimals.
 
     Examples
     --------

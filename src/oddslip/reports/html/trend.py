@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from oddslip.core.formatting import count_of, score, small_percent, value_text
+from oddslip.core.types import FilePath
 from oddslip.io.files import atomic_write
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.at_k import NAMES
 from oddslip.reports.html.page import content_policy, environment, read_template
-from oddslip.reports.html.svg import Axis, axis_over, picture, short, tag, text
+from oddslip.reports.html.svg import Axis, axis_over, line, picture, short, tag, text
 from oddslip.reports.text import printable
 
 MAX_RUNS = 400  # drawn; older ones are left out
@@ -31,7 +31,7 @@ class Point(NamedTuple):
 
 
 class Series(NamedTuple):
-    """A number over all runs, what it was on the calibration rows, and how it is written."""
+    """A number over all runs, its value on the calibration rows, and its format."""
 
     key: str
     title: str
@@ -40,8 +40,8 @@ class Series(NamedTuple):
     write: Callable[[float], str]
 
 
-def write_trend(records: Sequence[Record], path: str | os.PathLike[str]) -> None:
-    """Write the page of a log, whole or not at all.
+def write_trend(records: Sequence[Record], path: FilePath) -> None:
+    """Write the page of a log, atomically.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def tell_series(series: Series) -> str:
 
 
 def place(at: int, n: int) -> str:
-    """Where a run stands, in percent of the width."""
+    """The position of a run, in percent of the width."""
     return f"{short(100 * (at + 0.5) / n)}%"
 
 
@@ -188,44 +188,27 @@ def draw_strip(records: Sequence[Record]) -> str:
 
 
 def draw_series(series: Series, records: Sequence[Record]) -> str:
-    """A number over the runs, with its intervals and what it was on the calibration rows."""
+    """A number over the runs, with its intervals and its value on the calibration rows."""
     n = len(records)
     reach = [value for point in series.points for value in point[1:] if value is not None]
     reach += [] if series.before is None else [series.before]
     axis = axis_over(reach, TOP + HEIGHT, TOP, margin=0.08)
-    if min(reach) >= 0 > axis.low:  # nothing here is ever below none
+    if min(reach) >= 0 > axis.low:  # no number here is negative
         axis = Axis(0.0, axis.high, axis.start, axis.stop)
     pieces = [*_draw_grid(axis, series)]
     for first, second in zip(series.points, series.points[1:], strict=False):
-        pieces.append(
-            tag(
-                "line",
-                x1=place(first.at, n),
-                x2=place(second.at, n),
-                y1=short(axis(first.value)),
-                y2=short(axis(second.value)),
-                class_="reference",
-            )
-        )
+        x = place(first.at, n), place(second.at, n)
+        pieces.append(line(x, (axis(first.value), axis(second.value)), "reference"))
     for point in series.points:
-        record, x = records[point.at], place(point.at, n)
+        record, at = records[point.at], place(point.at, n)
         if point.low is not None and point.high is not None:
-            pieces.append(
-                tag(
-                    "line",
-                    x1=x,
-                    x2=x,
-                    y1=short(axis(point.low)),
-                    y2=short(axis(point.high)),
-                    class_="interval",
-                )
-            )
+            pieces.append(line((at, at), (axis(point.low), axis(point.high)), "interval"))
         title = f"{record['when']}: {series.write(point.value)}"
         pieces.append(
             tag(
                 "circle",
                 tag("title", printable(title)),
-                cx=x,
+                cx=at,
                 cy=short(axis(point.value)),
                 r=4,
                 class_=f"dot {'good' if record['passed'] else 'bad'}",
@@ -247,16 +230,16 @@ def draw_series(series: Series, records: Sequence[Record]) -> str:
 def _draw_grid(axis: Axis, series: Series) -> list[str]:
     pieces = []
     for tick in axis.ticks(4):
-        y = short(axis(tick))
-        pieces.append(tag("line", x1="0", x2="100%", y1=y, y2=y, class_="grid"))
-        pieces.append(text(f"{tick:.4g}", x=-8, y=short(axis(tick) + 4), class_="tick-text end"))
+        y = axis(tick)
+        pieces.append(line(("0", "100%"), (y, y), "grid"))
+        pieces.append(text(f"{tick:.4g}", x=-8, y=short(y + 4), class_="tick-text end"))
     if series.before is not None:
-        y = short(axis(series.before))
-        pieces.append(tag("line", x1="0", x2="100%", y1=y, y2=y, class_="diagonal"))
+        y = axis(series.before)
+        pieces.append(line(("0", "100%"), (y, y), "diagonal"))
     return pieces
 
 
-def _row(record: Record) -> dict[str, Any]:
+def _row(record: Record) -> dict[str, object]:
     failed, value = record["failed"], record["metrics"].get("map", {}).get("value")
     return {
         "when": printable(record["when"]),

@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 from scipy.special import expit
+from tests.support.passes import plain
 
 from oddslip.calibrators import Hierarchical, HierarchicalIsotonic, Isotonic
-from oddslip.calibrators.mixture import mix_maps
+from oddslip.calibrators.hierarchical import mix_maps
 from oddslip.core.panel import Panel
 from oddslip.datasets import synthetic_pair
 from oddslip.sources import open_source
 from oddslip.tallies.cell_counts import count_cells
+
+count_cells = plain(count_cells)
 
 PAIR = synthetic_pair(2000, 10, prevalence=(0.01, 0.3), noise=0.3, n_dead=1, seed=9)
 KINDS = {"probability": PAIR.weighted.astype(np.float64), "margin": PAIR.weighted_margin}

@@ -40,7 +40,7 @@ FOR_AVX2 = {"unix": ["-mavx2", "-mfma", "-mbmi", "-mbmi2"], "msvc": ["/arch:AVX2
 OF_ONE_KERNEL = {
     # Exponentials and logarithms are long chains of a * b + c, a third faster in one instruction
     # each. They feed sums that fits refine until they hold, so here alone a last digit may differ.
-    "logistic": ["-ffp-contract=fast"],
+    **{name: ["-ffp-contract=fast"] for name in ("logistic", "points", "newton", "hierarchy")},
     "keys": ["-fno-unroll-loops"],  # loops that wait for memory gain nothing and lose a fifth
 }
 NO_COMPILER = (

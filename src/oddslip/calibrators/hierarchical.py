@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
 from oddslip.calibrators.base import SummaryCalibrator
 from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, fit_hierarchical
@@ -21,8 +20,9 @@ from oddslip.calibrators.policy import (
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
 from oddslip.core.passes import Passes
-from oddslip.core.types import Floats, Ints, PerLabel
-from oddslip.kernels.maps import AFFINE, CLIP
+from oddslip.core.types import Floats, PerLabel
+from oddslip.kernels.maps import AFFINE
+from oddslip.kernels.mixture import mix_knots
 from oddslip.sources import Source
 from oddslip.tallies.cell_counts import Knots, count_cells
 
@@ -179,77 +179,8 @@ def mix_maps(
     -------
     LabelMaps
     """
-    label, x = _common_scores(kind, knots, parents)
-    smooth = parents.take(label).evaluate(x[None])[0]
-    if parents.scale == "log_odds":
-        smooth = expit(smooth)
     n = record.n_positives.astype(np.float64)
-    share = np.where(np.diff(knots.indptr) > 0, n / (n + strength), 0.0)[label]
-    mixed = share > 0
-    y = smooth.copy()
-    y[mixed] = (
-        share[mixed] * _interpolate(knots, label[mixed], x[mixed])
-        + (1 - share[mixed]) * smooth[mixed]
-    )
-    counts = np.bincount(label, minlength=parents.n_labels)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    return build_maps(
-        kind,
-        "probability",
-        record,
-        knots=Knots(indptr, x, _monotone(label, np.clip(y, 0.0, 1.0))),
-    )
-
-
-def _common_scores(kind: Kind, knots: Knots, parents: LabelMaps) -> tuple[Ints, Floats]:
-    """Labels and scores of the knots of all mixtures, in order."""
-    n_labels = parents.n_labels
-    steep = (parents.code == AFFINE) & (parents.a > 1)
-    slope = np.where(steep, parents.a, 1.0)[:, None]
-    grid = (_GRID - np.where(steep, parents.b, 0.0)[:, None]) / slope
-    inside = np.ones(grid.shape, np.bool_)
-    if kind == "probability":
-        inside = np.abs(grid) < -np.log(CLIP)
-        grid = expit(grid)
-    owners = np.broadcast_to(np.arange(n_labels)[:, None], grid.shape)
-    # At least one knot for every label, and both ends of the range of probabilities.
-    ends = [0.0, 1.0] if kind == "probability" else [0.0]
-    label = np.concatenate(
-        [
-            np.repeat(np.arange(n_labels), np.diff(knots.indptr)),
-            owners[inside],
-            np.repeat(np.arange(n_labels), len(ends)),
-        ]
-    )
-    x = np.concatenate([knots.x, grid[inside], np.tile(ends, n_labels)])
-    order = np.lexsort((x, label))
-    label, x = label[order], x[order]
-    new = np.ones(x.size, np.bool_)
-    new[1:] = (x[1:] > x[:-1]) | (label[1:] != label[:-1])
-    return label[new], x[new]
-
-
-def _interpolate(knots: Knots, label: Ints, x: Floats) -> Floats:
-    """Isotonic maps of these labels at these scores: linear between knots, flat outside."""
-    first, last = knots.indptr[label], knots.indptr[label + 1] - 1
-    # Knots of all labels in one ascending list: by label, then by score.
-    owners = np.repeat(np.arange(knots.indptr.size - 1), np.diff(knots.indptr))
-    places = np.lexsort((np.r_[knots.x, x], np.r_[owners, label]))
-    rank = np.empty(places.size, np.int64)
-    rank[places] = np.cumsum(places < knots.x.size)
-    above = np.clip(rank[knots.x.size :], first, last)
-    below = np.clip(above - 1, first, last)
-    width = knots.x[above] - knots.x[below]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        part = np.where(width > 0, (x - knots.x[below]) / width, 1.0)
-    part = np.clip(np.nan_to_num(part), 0.0, 1.0)
-    return np.asarray(knots.y[below] + part * (knots.y[above] - knots.y[below]))
-
-
-def _monotone(label: Ints, y: Floats) -> Floats:
-    """Raise values that rounding has made smaller than their predecessor."""
-    while True:
-        down = np.flatnonzero((y[1:] < y[:-1]) & (label[1:] == label[:-1]))
-        if not down.size:
-            return y
-        y[down + 1] = y[down]
+    share = np.where(np.diff(knots.indptr) > 0, n / (n + strength), 0.0)
+    code, a, b, c, *_, margin, odds = parents._arguments(parents._constants)
+    mixed = mix_knots(*knots, code, a, b, c, share, _GRID, margin, odds)
+    return build_maps(kind, "probability", record, knots=Knots(*mixed))

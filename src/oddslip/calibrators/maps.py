@@ -40,8 +40,12 @@ class Levels(NamedTuple):
 
 @dataclass(slots=True)
 class _Memory:
-    """Levels by dtype of the scores and k, and the numbers of choices and rows so far."""
+    """Levels by dtype of the scores and k, and the numbers of choices and rows so far.
 
+    ``guide`` are maps with similar values, whose levels serve as well.
+    """
+
+    guide: LabelMaps | None = None
     levels: dict[tuple[np.dtype[Any], int], Levels] = field(default_factory=dict)
     n_choices: int = 0
     n_rows: int = 0
@@ -174,8 +178,14 @@ class LabelMaps:
             return self.rank_panel(panel.mended(), k)
         if 4 * n_evaluated > panel.scores.size and levels.sweeps.size:
             # These rows differ from those from which the levels were chosen: choose again.
+            self._memory.guide = None
             self._memory.levels.pop((panel.scores.dtype, k), None)
         return columns
+
+    def follow(self, guide: LabelMaps) -> None:
+        """Rank by the levels of similar maps, such as those of other folds: choosing is slow."""
+        if guide is not self:
+            self._memory.guide = guide
 
     def listed_values(self, panel: SparsePanel) -> Floats:
         """Values by which the listed cells of a checked panel are compared."""
@@ -291,6 +301,11 @@ class LabelMaps:
         levels = memory.levels.get((dtype, k))
         if levels is not None:
             return levels
+        known = None if memory.guide is None else memory.guide._memory.levels.get((dtype, k))
+        if known is not None:
+            levels = place_levels(self, known.taus, known.sweeps, dtype)
+            memory.levels[dtype, k] = levels
+            return levels
         memory.n_rows += panel.n_rows
         # For large k or few rows, all cells are evaluated.
         if memory.n_rows < PATIENCE or 4 * k > self.n_labels or memory.n_choices >= MAX_CHOICES:
@@ -317,7 +332,8 @@ def choose_levels(maps: LabelMaps, scores: Array, values: Array, k: int) -> Leve
     """Levels around the k-th values of a sample of rows. Needs ``4 * k <= n_labels``."""
     from oddslip.kernels.fused import LEVELS
 
-    kth, later, latest = np.sort(values, axis=1)[:, [-k, -2 * k, -4 * k]].T
+    places = [-k, -2 * k, -4 * k]
+    kth, later, latest = np.partition(values, places, axis=1)[:, places].T
     kth = np.sort(kth)
     taus = np.empty(LEVELS)
     taus[0] = maps.evaluate(
@@ -329,12 +345,19 @@ def choose_levels(maps: LabelMaps, scores: Array, values: Array, k: int) -> Leve
     taus[-2] = later.min()
     taus[-1] = latest.min()
     np.maximum(taus, np.finfo(np.float64).min, out=taus)
-    keys = _invert(maps, taus, scores.dtype)
     # Sweep where the cells to evaluate and the rows to sweep again cost least (in nanoseconds).
     collected = np.array([np.count_nonzero(values >= tau) for tau in taus]) / len(values)
     again = np.array([np.mean(kth < tau) for tau in taus])
     cost = 4 * collected + again * (0.5 * maps.n_labels + 4 * collected[-1])
     sweeps = np.array([np.argmin(cost), LEVELS - 1], np.int64)
+    return place_levels(maps, taus, sweeps, scores.dtype)
+
+
+def place_levels(
+    maps: LabelMaps, taus: NDArray[np.float64], sweeps: NDArray[np.int64], dtype: np.dtype[Any]
+) -> Levels:
+    """These levels as keys of every label."""
+    keys = _invert(maps, taus, dtype)
     return Levels(taus, np.ascontiguousarray(keys.T), sweeps, keys[sweeps])
 
 

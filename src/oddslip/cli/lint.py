@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oddslip.cli.options import print_json
+from oddslip.cli.outputs import print_json
 
 if TYPE_CHECKING:
     from oddslip.linting.rules import Finding
@@ -85,7 +85,7 @@ def _print_text(findings: list[Finding], n_files: int, n_hidden: int) -> None:
         return
     from rich.text import Text
 
-    from oddslip.cli.options import console
+    from oddslip.cli.outputs import console
 
     out = console()
     for line in lines:

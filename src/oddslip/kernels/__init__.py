@@ -5,7 +5,7 @@ is imported where it is used.
 
 On x86-64 every kernel is compiled twice from the same source: for any processor, and into the
 folder ``avx2`` for those with AVX2. Which one to import is decided here, once. Both give the same
-results to the last bit, except for the sums of `logistic`. ``ODDSLIP_CPU=baseline`` selects the
+results to the last bit, except for logistic sums and fits. ``ODDSLIP_CPU=baseline`` selects the
 plain ones.
 """
 

@@ -188,11 +188,11 @@ class FoldTallies:
         self._panel: Panel | None = None
         self._n = 0
 
-    def add(self, panel: Panel, rows: Ints) -> None:
-        """Take these rows of a block."""
+    def add(self, panel: Panel, rows: Ints, positives: Positives | None) -> None:
+        """Take these rows of a block, whose positives are given if there are moments."""
         if isinstance(panel, SparsePanel) or panel.absent is not None:
             self.count()
-            self._remember(panel, rows)
+            self._remember(panel, rows, positives)
             return self._count(take_rows(panel, rows))
         if self._rows is None:
             room = max(1, block_rows(panel.n_labels, panel.scores.itemsize) // self.share)
@@ -204,7 +204,7 @@ class FoldTallies:
             place = self._rows[self._n : self._n + some.size]
             # Row numbers are known to be right; "clip" only spares a copy that "raise" makes.
             np.take(panel.scores, some, axis=0, out=place, mode="clip")
-            self._remember(panel, some)
+            self._remember(panel, some, positives)
             self._n += some.size
             self._panel = panel
         return None
@@ -223,10 +223,10 @@ class FoldTallies:
         self._count(together)
         self._panel, self._n = None, 0
 
-    def _remember(self, panel: Panel, rows: Ints) -> None:
+    def _remember(self, panel: Panel, rows: Ints, positives: Positives | None) -> None:
         """Keep positives and weights of rows that wait."""
-        if self.moments is not None:
-            self._positives.append(panel.positives().take(rows))
+        if positives is not None:
+            self._positives.append(positives.take(rows))
         if panel.sample_weight is not None:
             self._weights.append(panel.sample_weight.take(rows))
 
@@ -300,6 +300,7 @@ class FoldTally:
     def add(self, panel: Panel) -> None:
         """Deal the rows of one block to their folds, those first in which no thread is at work."""
         here = self.folds.of(panel)
+        positives = None if self.empty.moments is None else panel.positives()
         waiting = list(range(len(self._tallies)))
         for is_last in (False, True):
             busy = []
@@ -308,7 +309,7 @@ class FoldTally:
                     busy.append(fold)
                     continue
                 try:
-                    self._tallies[fold].add(panel, np.flatnonzero(here == fold))
+                    self._tallies[fold].add(panel, np.flatnonzero(here == fold), positives)
                 finally:
                     self._locks[fold].release()
             waiting = busy

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -213,6 +214,9 @@ class TrialTally(MergeableTally):
         self.second = np.zeros((*self.n.shape, size, size))
         self.bests = np.zeros(2)  # rows whose best is not 0, and the sum of bests
         self.weight = 0.0
+        for maps in chain.from_iterable(fitted):
+            for guide, each in zip(fitted[0][0], maps, strict=True):
+                each.follow(guide)
 
     def add(self, panel: Panel) -> None:
         """Rank one block."""

@@ -7,7 +7,6 @@ step from there. With a `Summary` in place of a source, the optimum on the summa
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
@@ -16,19 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.logistic.moments import Cells, Model, Summary
-from oddslip.calibrators.logistic.newton import (
-    STEEPEST,
-    Derivatives,
-    descend,
-    find_roots,
-    solve,
-)
+from oddslip.calibrators.logistic.newton import descend, find_roots
 from oddslip.core.labels import LabelTotals
 from oddslip.core.passes import Passes
 from oddslip.core.types import Bools, Floats
 from oddslip.core.types import Ints as Indices
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, BETA
+from oddslip.kernels.newton import STEEPEST
 from oddslip.sources import Source
 
 SUMMARY_ROUNDS = 200
@@ -240,20 +234,17 @@ def _fit_slopes(
     fits = np.flatnonzero(status == Status.FITTED)
     if not fits.size:
         return
-    free = np.ones(len(theta), bool)
-    free[0] = intercept
     prior = model.cells.prior_log_odds()[fits]
     start = np.zeros((len(theta), fits.size))
     start[0] = prior if intercept else 0
     first = start
     if near is not None and usable is not None:
         first = np.where(usable[fits], near[:, fits], start)
-    search = descend(first, free, rounds=SUMMARY_ROUNDS)
-    rough, converged = solve(search, _on_summary(model, fits))
-    exact = model.recenter(rough, fits) if model.cells.exact else rough
+    exact, converged = model.descend(first, fits, intercept=intercept, rounds=SUMMARY_ROUNDS)
     if model.cells.exact:
         # If all cells are in a few bins the summary misleads; then restart on the cells.
-        search = descend(exact, free, rounds=EXACT_ROUNDS, fallback=start)
+        rough = model.recenter(exact, fits)
+        search = descend(rough, start, intercept=intercept, rounds=EXACT_ROUNDS)
         exact, converged = yield from model.solve_exactly(search, fits)
     flat = (exact[1:] <= VANISHING).all(axis=0)
     exact[1:, flat] = 0
@@ -282,8 +273,8 @@ def _fit_offsets(
     prior = cells.prior_log_odds()[fits]
     low, high = middle + prior - cells.high[fits], middle + prior - cells.low[fits]
     start[0] = np.clip(prior, low, high)
-    search = find_roots(start, low, high, rounds=SUMMARY_ROUNDS)
-    start, converged = solve(search, _on_summary(model, fits))
+    ends = np.stack([low, high])
+    start, converged = model.find_levels(start, fits, ends, rounds=SUMMARY_ROUNDS)
     if cells.exact:
         unresolved = far & (np.abs(start[0] - middle) < UNRESOLVED * (high - low))
         start[0] = np.where(unresolved, np.clip(prior, low, high), start[0])
@@ -291,8 +282,3 @@ def _fit_offsets(
         start, converged = yield from model.solve_exactly(search, fits)
     theta[0, fits] = start[0]
     status[fits[~converged]] = Status.NOT_CONVERGED
-
-
-def _on_summary(model: Model, fits: Indices) -> Callable[[Floats, Indices], Derivatives]:
-    """Derivatives on the summary, of fits numbered among these."""
-    return lambda theta, live: model.summary(theta, fits[live])

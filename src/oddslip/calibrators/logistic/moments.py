@@ -36,6 +36,8 @@ from oddslip.kernels.logistic import (
     add_positives,
     range_rows,
 )
+from oddslip.kernels.newton import descend_points, find_levels
+from oddslip.kernels.points import mean_features, place_points, sum_points
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES
 from oddslip.sources.views import ColumnSource, Narrowing, collect_labels
@@ -45,8 +47,6 @@ T = TypeVar("T", bound=Tally)
 MAX_BINS, MIN_BINS = 256, 32
 MAX_TOTAL_BINS = 1 << 20  # of all labels together, unless that leaves fewer than MIN_BINS each
 MAX_MARGIN = 1e100  # larger margins would overflow when squared
-LABELS_PER_BLOCK = 4096  # labels whose bins become points at a time
-CHUNK = 32  # labels of the summary per block, to stay in cache
 MIN_SPREAD = 1e-290  # the inverse of a smaller one would overflow
 
 
@@ -172,19 +172,19 @@ class Model:
         ends = np.stack([cells.low, cells.high], axis=1)
         if form == "affine":
             self.kernel, self.n_sums, self.which = add_affine_sums, N_AFFINE, (0,)
-            self.plain, self.ends = cells.points[None], ends[None]
+            self.ends = ends[None]
         else:
             self.kernel, self.n_sums, self.which = add_beta_sums, N_BETA, (1, 2)
-            self.plain = np.stack(beta_features(cells.points))
             self.ends = np.stack(beta_features(ends))
-        mean = (self.plain * cells.weights).sum(axis=2) / cells.weights.sum(axis=1)
-        self._set_center(mean if centered else np.zeros_like(mean))
+        center = np.zeros(self.ends.shape[:2])
+        if centered:
+            center = mean_features(cells.points, cells.weights, form == "beta")
+        self._set_center(center)
 
     def _set_center(self, center: Floats) -> None:
         """Measure the features from this center."""
         spread = np.abs(self.ends - center[:, :, None]).max(axis=2)
         self.center, self.scale = center, np.where(spread < MIN_SPREAD, 1, spread)
-        self.features = (self.plain - center[:, :, None]) / self.scale[:, :, None]
         positives = [
             self.cells.positives_about(k, m) for k, m in zip(self.which, center, strict=True)
         ]
@@ -198,7 +198,8 @@ class Model:
         """
         if not self.centered:
             return theta
-        _, curvature = self.summary(theta, fits)
+        sums = sum_points(*self._points, fits, self._frame(fits), theta)
+        _, curvature = self._assembled(sums, fits)
         weight = np.maximum(curvature[0, 0], np.finfo(float).tiny)
         shift = np.clip(curvature[0, 1:] / weight, -1, 1)
         slopes = theta[1:] / self.scale[:, fits]
@@ -231,16 +232,34 @@ class Model:
         """The inverse of `coefficients`."""
         return np.vstack([intercept + (slopes * self.center).sum(axis=0), slopes * self.scale])
 
-    def summary(self, theta: Floats, fits: Indices) -> Derivatives:
-        """Gradient and curvature on the summary."""
-        sums = np.empty((self.n_sums, fits.size))
-        for start in range(0, fits.size, CHUNK):
-            part = slice(start, start + CHUNK)
-            chosen = fits[part]
-            sums[:, part] = _sum_points(
-                self.features[:, chosen], self.cells.weights[chosen], theta[:, part]
-            )
-        return self._assembled(sums, fits)
+    @property
+    def _points(self) -> tuple[Floats, Floats]:
+        return self.cells.points, self.cells.weights
+
+    def _frame(self, fits: Indices) -> Floats:
+        """Center and 1 / scale of each feature, (2 x features, fits)."""
+        frame = np.stack([self.center[:, fits], 1 / self.scale[:, fits]], axis=1)
+        return frame.reshape(-1, fits.size)
+
+    def descend(
+        self, theta: Floats, fits: Indices, *, intercept: bool, rounds: int
+    ) -> tuple[Floats, Bools]:
+        """Minimise the loss of these fits on the summary; also returns which converged."""
+        theta = theta.copy()
+        totals = np.vstack([self.cells.n_positives[fits], self.positives[:, fits]])
+        return theta, descend_points(
+            *self._points, fits, self._frame(fits), totals, theta, intercept, rounds
+        )
+
+    def find_levels(
+        self, theta: Floats, fits: Indices, ends: Floats, *, rounds: int
+    ) -> tuple[Floats, Bools]:
+        """Intercepts that match the positives on the summary; also returns which converged."""
+        theta = theta.copy()
+        n_positives = self.cells.n_positives[fits]
+        return theta, find_levels(
+            *self._points, fits, self._frame(fits), n_positives, theta, ends, rounds
+        )
 
     def solve_exactly(self, search: Search, fits: Indices) -> Passes[Any]:
         """Run a search of these fits with sums over every cell: a pass for each step."""
@@ -256,10 +275,9 @@ class Model:
         assert self.cells.exact
         n_labels = self.cells.source.n_labels
         columns = np.arange(n_labels) if self.cells.shared else fits
-        frame = np.stack([self.center[:, fits], 1 / self.scale[:, fits]], axis=1)
-        frame = frame.reshape(-1, fits.size)
         wide = np.zeros(columns.size)  # broadcasts the one shared fit to all labels
-        tally = SumsAt(self.kernel, self.n_sums, columns, frame + wide, theta + wide)
+        frame = self._frame(fits) + wide
+        tally = SumsAt(self.kernel, self.n_sums, columns, frame, theta + wide)
         sums = (yield from self.cells.add_up(tally)).result()
         if self.cells.shared:
             sums = sums.sum(axis=1, keepdims=True)
@@ -467,48 +485,18 @@ class Moments(MergeableTally):
     def result(self) -> tuple[Floats, Floats]:
         """Points and their weights, each (labels, points): two per bin, with its moments.
 
-        There are as many points as the fullest label needs. They are computed in blocks of labels,
-        since that takes several times their memory.
+        There are as many points as the fullest label needs. A label without cells has a point of
+        negligible weight.
         """
         self.settle()
-        starts = range(0, self.low.size, LABELS_PER_BLOCK)
-        parts = [self._points(slice(start, start + LABELS_PER_BLOCK)) for start in starts]
-        n_points = max(weights.shape[1] for _, weights in parts)
-        points, weights = np.empty((self.low.size, n_points)), np.zeros((self.low.size, n_points))
-        for start, (place, weight) in zip(starts, parts, strict=True):
-            rows, width = slice(start, start + len(place)), place.shape[1]
-            points[rows, :width], weights[rows, :width] = place, weight
-            points[rows, width:] = place[:, :1]
-        # A label without cells has a point of negligible weight.
-        empty = weights.sum(axis=1) == 0
-        points[empty], weights[empty, :1] = 0.0, self.scale * 2**-20
+        # Whole multiples of 2**-20 add up without rounding, so counts of points stay exact.
+        quantum = self.scale * 2**-20
+        points, weights = place_points(self.moments, self.low, self.width, quantum)
         return points, weights
 
     def drop_bins(self) -> None:
         """Free the memory of the bins, once the points are computed."""
         self.moments = self.moments[:0]
-
-    def _points(self, labels: slice) -> tuple[Floats, Floats]:
-        count, first, second, third = np.moveaxis(self.moments[labels], 2, 0)
-        n = np.where(count > 0, count, 1)
-        mean = first / n
-        variance = second / n - mean**2
-        single_point = variance < 1e-12
-        spread = np.sqrt(np.where(single_point, 1, variance))
-        skew = (third / n - 3 * mean * variance - mean**3) / spread**3
-        skew = np.where(single_point, 0, skew)
-        half = np.hypot(1, skew / 2)
-        spread[single_point] = 0
-        # Integer multiples of 2**-20 add up without rounding, so counts of points stay exact.
-        quantum = self.scale * 2**-20
-        upper = np.rint(count * (0.5 - skew / (4 * half)) / quantum) * quantum
-        place = np.clip(
-            [mean + spread * (skew / 2 - half), mean + spread * (skew / 2 + half)], -0.5, 0.5
-        )
-        center = np.arange(count.shape[1]) + 0.5
-        points = self.low[labels, None] + (center + place) * self.width[labels, None]
-        weights = np.stack([count - upper, upper])
-        return _packed(np.concatenate(list(points), 1), np.concatenate(list(weights), 1))
 
     def positives_about(self, which: int, center: Floats) -> Floats:
         """Sum over each label's positives of log-odds (0), ln s (1) or -ln(1-s) (2) - center."""
@@ -687,33 +675,3 @@ def weight_scale(mean: float) -> float:
 def _outer(ends: Floats) -> tuple[Floats, Floats]:
     """Low and high of all cells."""
     return np.minimum(ends[0], ends[2]), np.maximum(ends[1], ends[3])
-
-
-def _packed(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Points of positive weight first, with as many columns as the fullest label needs."""
-    order = np.argsort(weights <= 0, axis=1, kind="stable")
-    n_points = int((weights > 0).sum(axis=1).max())
-    order = order[:, :n_points]
-    weights = np.take_along_axis(weights, order, 1)
-    points = np.take_along_axis(points, order, 1)
-    return np.where(weights > 0, points, points[:, :1]), weights
-
-
-def _sum_points(features: Floats, weights: Floats, theta: Floats) -> Floats:
-    """The sums of the kernels over weighted points."""
-    logit = theta[0][:, None] + sum(
-        t[:, None] * u for t, u in zip(theta[1:], features, strict=True)
-    )
-    e = np.exp(-np.abs(logit))
-    q = e / (1 + e)
-    high = logit >= 0
-    sums = [(weights * high).sum(axis=1), (weights * np.where(high, -q, q)).sum(axis=1)]
-    p = weights * np.where(high, 1 - q, q)
-    sums += [(p * u).sum(axis=1) for u in features]
-    w = weights * q * (1 - q)
-    sums.append(w.sum(axis=1))
-    weighted = [w * u for u in features]
-    sums += [x.sum(axis=1) for x in weighted]
-    for i, x in enumerate(weighted):
-        sums += [(x * u).sum(axis=1) for u in features[i:]]
-    return np.stack(sums)

@@ -89,12 +89,6 @@ UNREADABLE = {
     "no UTF-8": (b"x = '\xff'\n", 1),
     "an unknown encoding": (b"# coding: klingon\nx = 1\n", 1),
     "an encoding that is none of text": (b"# coding: zip\nx = 1\n", 1),
-    "parentheses": (b"(" * 100_000, 1),
-    "minus signs": (b"-" * 100_000 + b"1", 1),
-    "operators": (b"1" + b"+1" * 100_000, 1),
-    "attributes": (b"a" + b".b" * 100_000, 1),
-    "indentation": (b"".join(b" " * n + b"if 1:\n" for n in range(200)), 101),
-    "brackets": (b"x = " + b"[" * 5000 + b"]" * 5000, 1),
     "size": (b"#" * (MAX_SOURCE_CHARS + 1), 1),
 }
 
@@ -108,6 +102,26 @@ def test_a_file_that_cannot_be_parsed_is_a_finding_at_its_line(tmp_path, what):
     assert (finding.code, finding.severity) == ("OS900", "warning")
     assert finding.line == line
     assert finding.detail.startswith("Python says: ")
+
+
+DEEP = {
+    "parentheses": "(" * 100_000,
+    "brackets": "x = " + "[" * 5000 + "]" * 5000,
+    "minus signs": "-" * 100_000 + "1",
+    "operators": "1" + "+1" * 100_000,
+    "attributes": "a" + ".b" * 100_000,
+    "indentation": "".join(" " * n + "if 1:\n" for n in range(200)),
+    "loops": "".join(" " * n + "for label in labels:\n" for n in range(19)) + " " * 19 + WEIGHTED,
+}
+
+
+@pytest.mark.parametrize("what", DEEP)
+def test_deep_source_is_parsed_or_a_finding(tmp_path, what):
+    path = tmp_path / "code.py"
+    path.write_text(DEEP[what])
+    notebook = write_notebook(tmp_path / "code.ipynb", DEEP[what])
+    codes = {code for code, *_ in places(path) + places(notebook)}
+    assert codes <= {"OS900", "OS903"}  # which of them depends on the limits of Python
 
 
 @pytest.mark.parametrize(

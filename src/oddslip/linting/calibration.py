@@ -21,6 +21,7 @@ def find_raw_fallbacks(module: Module, regions: LabelRegions) -> Iterator[Branch
     """Branches of loops over labels that leave a label uncalibrated."""
     if any(called_name(call) == "all" and mentions(CALIBRATORS, call) for call in module.calls):
         return  # calibrated if every label is
+    starts_raw = any(map(_copies_scores, module.calls))
     for loop in regions.loops:
         if any(map(_is_calibrator, ast.walk(loop))):
             for node in ast.walk(loop):
@@ -28,7 +29,7 @@ def find_raw_fallbacks(module: Module, regions: LabelRegions) -> Iterator[Branch
                     body = _fallback(node, module)
                 else:
                     body = node.body if isinstance(node, ast.ExceptHandler) else []
-                if isinstance(node, ast.If | ast.ExceptHandler) and _keeps_raw(body, module):
+                if isinstance(node, ast.If | ast.ExceptHandler) and _keeps_raw(body, starts_raw):
                     yield node
 
 
@@ -55,7 +56,7 @@ def _fallback(node: ast.If, module: Module) -> list[ast.stmt]:
     return []
 
 
-def _keeps_raw(body: list[ast.stmt], module: Module) -> bool:
+def _keeps_raw(body: list[ast.stmt], starts_raw: bool) -> bool:
     nodes = [node for statement in body for node in ast.walk(statement)]
     if not body or mentions(PRIORS, *body) or any(isinstance(node, ast.Raise) for node in nodes):
         return False
@@ -67,7 +68,7 @@ def _keeps_raw(body: list[ast.stmt], module: Module) -> bool:
     if any(map(_is_raw, values)):
         return True
     skips = all(isinstance(each, ast.Continue | ast.Pass | ast.Expr) for each in body)
-    return skips and any(_copies_scores(node) for node in module.calls)
+    return skips and starts_raw
 
 
 def _is_raw(value: ast.expr) -> bool:

@@ -29,6 +29,8 @@ OTHERS = re.compile(
     "models?|classifiers?|estimators?|params?|grid|configs?|experiments?|trials?|splits?|folds?|"
     "kf|skf|cv|loader|dataloader|batch|batches|datasets?|epochs?|seeds?|thresholds?"
 )
+MULTILABEL = re.compile("multi_?label|^n_labels$|^label_cols$", re.I)
+MAX_NAME_CHARS = 40  # a longer text is prose
 TRUTH = re.compile("ys?|labels?|targets?|truth")
 # Calls that train what they are passed, or copy it to be trained; and methods that train.
 TRAINING = {
@@ -107,6 +109,8 @@ class LabelRegions:
         Loops over labels, and functions that such loops call.
     wrapped : set of nodes
         One-vs-rest wrappers, and estimators that a wrapper or a loop over labels trains.
+    is_multilabel : bool
+        Whether any name or short text speaks of multi-label data.
     """
 
     def __init__(self, module: Module) -> None:
@@ -115,6 +119,7 @@ class LabelRegions:
         self.wrapped: set[ast.AST] = {
             node for node in module.calls if called_name(node) in WRAPPERS
         }
+        self.is_multilabel = any(map(_is_multilabel, module.nodes))
         self._follow(list(self.wrapped), everything=True)
         self._follow(list(self.loops), everything=False)
 
@@ -161,3 +166,11 @@ def _references(root: ast.AST, everything: bool) -> Iterator[ast.AST]:
             arguments = [node.func.value]
         for each in arguments:
             yield from (n for n in ast.walk(each) if isinstance(n, ast.Name | ast.Attribute))
+
+
+def _is_multilabel(node: ast.AST) -> bool:
+    for field in ("id", "attr", "arg", "name", "value"):
+        name = getattr(node, field, None)
+        if isinstance(name, str) and len(name) < MAX_NAME_CHARS and MULTILABEL.search(name):
+            return True
+    return False

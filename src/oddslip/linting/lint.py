@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -76,7 +77,7 @@ def _apply(module: Module) -> Iterator[tuple[str, Place | Branch]]:
 
 def _place(source: Source, line: int) -> tuple[Block, str]:
     """The block of a line of the joined source, and the line's name in a sentence."""
-    block = next(each for each in reversed(source.blocks) if each.first_line <= line)
+    block = source.blocks[bisect_right(source.blocks, line, key=lambda each: each.first_line) - 1]
     cell = f" of cell {block.cell}" if block.cell else ""
     return block, f"Line {line - block.first_line + 1}{cell}"
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+MAX_VALUES = 100  # of a variable: hostile source assigns thousands
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # A variable: the function that binds it and its name. None is the module, "self" any object.
@@ -101,8 +101,9 @@ class Module:
         self.settings = [each for node in self.nodes for each in _settings(node)]
         self._values: dict[Variable, list[ast.AST]] = defaultdict(list)
         self._bound: set[Variable] = set()
+        self._bound_in: dict[ast.AST, set[str]] = {}
         self.containers: set[Variable | None] = set()  # variables whose items are assigned
-        self.arguments: set[Variable | None] = set()  # variables that callers set
+        self.arguments: set[object] = set()  # variables that callers set
         for node in self.nodes:
             self._bind(node)
         for node in self.nodes:
@@ -128,18 +129,21 @@ class Module:
         return None, name
 
     def values(self, node: ast.AST) -> list[ast.AST]:
-        """All that is assigned to a variable; a function for its name, an iterable for a loop's."""
+        """What is assigned to a variable; a function for its name, an iterable for a loop's."""
         variable = self.variable(node)
-        return self._values.get(variable, []) if variable else []
+        return self._values.get(variable, [])[-MAX_VALUES:] if variable else []
 
     def bound_in(self, region: ast.AST) -> set[str]:
         """Names that are bound within a loop or a function."""
-        names = {
-            node.id
-            for node in ast.walk(region)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
-        return names | {node.arg for node in ast.walk(region) if isinstance(node, ast.arg)}
+        names = self._bound_in.get(region)
+        if names is None:
+            names = self._bound_in[region] = {
+                node.arg if isinstance(node, ast.arg) else node.id
+                for node in ast.walk(region)
+                if isinstance(node, ast.arg)
+                or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+            }
+        return names
 
     def _scope(self, node: ast.AST) -> ast.AST | None:
         above = self.ancestors(node)
@@ -171,7 +175,7 @@ class Module:
             variable = self.variable(target)
             if variable:
                 self._values[variable].append(each)
-            elif isinstance(target, ast.Subscript):
+            elif isinstance(target, ast.Subscript) and self.variable(target.value):
                 self.containers.add(self.variable(target.value))
 
 

@@ -27,19 +27,22 @@ def is_vector(root: ast.expr, module: Module) -> bool | None:
     """
     kinds: set[bool | None] = set()
     waiting: list[ast.AST] = [root]
-    visited = set(waiting)
+    visited = set()
     for _ in range(MAX_STEPS):
         if not waiting:
             break
         node = waiting.pop()
-        if module.variable(node) in module.arguments:
+        place = module.variable(node) or node
+        if place in visited:
+            continue
+        visited.add(place)
+        if place in module.arguments:
             kinds.add(None)
         kind = _step(node, module)
-        if not isinstance(kind, list):
+        if isinstance(kind, list):
+            waiting += kind
+        else:
             kinds.add(kind)
-            continue
-        waiting.extend(each for each in kind if each not in visited)
-        visited.update(kind)
     if True in kinds:
         return True
     return None if None in kinds or waiting else False
@@ -66,7 +69,7 @@ def _step(node: ast.AST, module: Module) -> bool | list[ast.AST] | None:
         return [node.value] if isinstance(node.slice, ast.Slice) else False
     if isinstance(node, ast.Call):
         return _step_call(node, module)
-    if module.variable(node) in module.containers - {None}:
+    if module.variable(node) in module.containers:
         return True
     values = [each for each in module.values(node) if not isinstance(each, FUNCTIONS)]
     if not values and isinstance(node, ast.Attribute) and node.attr in ("values", "T", "data"):

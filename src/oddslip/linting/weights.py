@@ -34,7 +34,8 @@ def find_weights(module: Module, regions: LabelRegions) -> Iterator[tuple[str, P
         if balances and regions.loop_of(call):
             yield "OS903", call
         if called_name(call) == "weighted_cross_entropy_with_logits":
-            yield from (("OS904", each) for each in call.args[2:3] if _is_vector(each, module))
+            weights = [each for each in call.args[2:3] if _is_vector(each, module, regions)]
+            yield from (("OS904", each) for each in weights)
 
 
 def _code(setting: Setting, module: Module, regions: LabelRegions) -> str | None:
@@ -44,7 +45,7 @@ def _code(setting: Setting, module: Module, regions: LabelRegions) -> str | None
     if name == "pos_weight":
         called = called_name(setting.call) if setting.call else ""
         is_loss = bool({"bce", "entropy"} & words(called.replace("BCE", "Bce_")))
-        return "OS904" if is_loss and _is_vector(value, module) else None
+        return "OS904" if is_loss and _is_vector(value, module, regions) else None
     if constant(value) in AUTOMATIC.get(name, ()):
         return "OS902" if regions.holds(setting.node) else None
     if name == "class_weight" and constant(value) in BALANCED:
@@ -65,21 +66,7 @@ def _differs(value: ast.expr, module: Module, regions: LabelRegions) -> bool:
     return loop is not None and bool(module.bound_in(loop) & set(identifiers(value)))
 
 
-def _is_vector(value: ast.expr, module: Module) -> bool:
+def _is_vector(value: ast.expr, module: Module, regions: LabelRegions) -> bool:
     """Whether a weight is a vector; where that is unknown, whether the file has many labels."""
     vector = is_vector(value, module)
-    return _is_multilabel(module) if vector is None else vector
-
-
-def _is_multilabel(module: Module) -> bool:
-    names = {name.lower().replace("_", "") for node in module.nodes for name in _names(node)}
-    return any("multilabel" in name or name in ("nlabels", "labelcols") for name in names)
-
-
-def _names(node: ast.AST) -> Iterator[str]:
-    for field in ("id", "attr", "arg", "name"):
-        name = getattr(node, field, None)
-        if isinstance(name, str):
-            yield name
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 40:
-        yield node.value
+    return regions.is_multilabel if vector is None else vector

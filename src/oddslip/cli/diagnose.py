@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from oddslip.core.types import ScoresLike
-    from oddslip.diagnosis.plan import Plan
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.diagnosis.summary import CommandFiles
+    from oddslip.planning.plan import Plan
 
 Metric = Annotated[
     str,

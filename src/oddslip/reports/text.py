@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.decomposition import Decomposition
     from oddslip.diagnosis.findings import Finding
     from oddslip.diagnosis.ladder import Ladder
-    from oddslip.diagnosis.plan import Plan
     from oddslip.diagnosis.result import Diagnosis
-    from oddslip.diagnosis.rounds import Rounds
     from oddslip.diagnosis.summary import CommandFiles
     from oddslip.metrics.evaluation import Comparison, Evaluation
+    from oddslip.planning.plan import Plan
+    from oddslip.planning.rounds import Rounds
     from oddslip.selection.repair import SelectionTable
 
 

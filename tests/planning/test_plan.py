@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import oddslip
 from oddslip.datasets import synthetic_pair
-from oddslip.diagnosis import plan
 from oddslip.errors import InvalidInput
+from oddslip.planning import plan
 
 PAIR = synthetic_pair(1500, 25, seed=3)
 COUNTS = PAIR.labels.sum(axis=0)

@@ -510,14 +510,16 @@ class IntervalCounts:
         indptr, keys, positives = self.distinct
         n_labels = indptr.size - 1
         counts = self._counts()
-        is_key = np.zeros(counts.size, np.bool_)
-        is_key[2 * np.arange(keys.size) + 1 + np.repeat(np.arange(n_labels), np.diff(indptr))] = 1
+        # Slots of a label alternate: an interval, a key, an interval, and so on.
+        n_keys, labels = np.diff(indptr), np.arange(n_labels)
+        at = 2 * np.arange(keys.size) + np.repeat(labels, n_keys) + 1
+        between = 2 * np.arange(keys.size + n_labels) - np.repeat(labels, n_keys + 1)
         return CellCounts(
             indptr=indptr,
             keys=keys,
             positives=positives,
-            negatives_at=counts[is_key] - positives,
-            negatives_between=counts[~is_key],
+            negatives_at=counts[at] - positives,
+            negatives_between=counts[between],
             largest_between=self._largest.copy(),
             lowest=self._lowest.copy(),
             n_rows=self._n_rows,

@@ -16,22 +16,19 @@ from attacks.frame import Result
 _PACKAGES = ("numpy", "scipy", "pyarrow", "lightgbm", "xgboost", "torch")
 _PAGE = """# Attacks
 
-`make attack` tries to break oddslip: bad inputs over all commands and verbs, changed files with
-and without a right checksum, kills, signals, full disks, two writers, hostile names, forks. Each
-campaign is a file in `attacks/`; a short slice of each runs with the tests. What is promised about
-an untrusted file is in `SECURITY.md`. This page is written by the runs themselves; a run of some
-campaigns (`python -m attacks kills forks --table docs/attacks.md`) replaces their lines.
+What has been tried to break oddslip? `make attack` runs campaigns: bad inputs to all commands and
+verbs, changed files with and without a valid checksum, kills, signals, full disks, two writers,
+hostile names, forks. Each is a file in `attacks/`; a short slice of each runs with the tests.
+`SECURITY.md` says what is promised about an untrusted file. The runs write this page; a run of
+some campaigns (`python -m attacks kills forks --table docs/attacks.md`) replaces their lines and
+prints what each came to.
 
-A try is a failure if the process dies of a signal, hangs, raises anything but the errors that are
-raised on purpose, prints more than one line, changes an input, or lets a file through that then
-gives an answer that is no answer. `python -m attacks.child attacks.repairs 0 1234` repeats one
-try, number 1234 of seed 0.
+A try fails if the process dies of a signal, hangs, raises an error that is not raised on purpose,
+prints more than one line, changes an input, or accepts a file and then gives a wrong answer.
+`python -m attacks.child attacks.repairs 0 1234` repeats one try, number 1234 of seed 0.
 
 """
-_HEAD = (
-    "| campaign | | tried | failures | seconds | what was seen | commit |\n"
-    "|---|---|--:|--:|--:|---|---|"
-)
+_HEAD = "| campaign | | tried | failures | commit |\n|---|---|--:|--:|---|"
 
 _LINE = re.compile(r"^(\| (?!campaign )([a-z-]+) \| .*)$", re.MULTILINE)
 
@@ -59,10 +56,9 @@ def write_table(path: Path, results: list[Result], command: str, seed: int) -> N
     }
     lines = {name: line for line, name in _LINE.findall(sections.get(title, ""))}
     for each in results:
-        told = f"{each.seconds:.0f} | {each.outcome.notes} | {_commit()}"
         lines[each.run.name] = (
             f"| {each.run.name} | {each.run.title} | {each.outcome.tried:,} | "
-            f"{len(each.outcome.failures)} | {told} |"
+            f"{len(each.outcome.failures)} | {_commit()} |"
         )
     sections[title] = "\n".join(
         [

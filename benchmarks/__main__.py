@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(NAMES))
     parser.add_argument("--toy", action="store_true", help="seconds each, to see that they run")
     parser.add_argument("--list", action="store_true", help="only print the names")
-    parser.add_argument("--table", action="store_true", help="only print the README's table")
+    parser.add_argument("--table", action="store_true", help="only print the docs' table")
     parser.add_argument(
         "--results",
         type=Path,

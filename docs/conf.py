@@ -30,6 +30,7 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["examples/*.md5", "examples/*.json", "examples/*.py"]
 templates_path = ["_templates"]
+highlight_options = {"python": {"stripnl": True}}  # the blank line that ends a doctest
 default_role = "py:obj"  # `oddslip.rank` in a docstring is a link wherever it can be one
 
 myst_heading_anchors = 3

@@ -2,11 +2,9 @@
 Compare two rankings
 ====================
 
-Two models ranked the same rows. Is one better, or is it the luck of these rows? The difference is
-taken row by row, so what both find hard cancels.
+Two models ranked the same rows. Is one better, or is it chance? The difference is taken row by row,
+so rows that are hard for both cancel.
 """
-
-from matplotlib.figure import Figure
 
 import oddslip
 from oddslip.datasets import synthetic_pair
@@ -18,27 +16,18 @@ print("weighted  ", weighted["map"])
 print("unweighted", unweighted["map"])
 
 # %%
-# The learner realized 40% of each label's shift, which costs little. Each model has an interval of
-# its own, and the two overlap: by these alone nobody could tell. The paired difference is sharper.
+# The learner realized 40% of each label's shift, which costs little. The intervals of the models
+# overlap, so they alone do not decide. The paired difference is sharper.
 
 difference = weighted.compare(unweighted)
 for metric in ("map", "precision", "recall", "ndcg"):
     print(f"{metric:10}", difference[metric])
 
 # %%
-figure = Figure(figsize=(6.3, 2.4), layout="constrained")
-own, paired = figure.subplots(1, 2)
-for place, (name, seen) in enumerate({"weighted": weighted, "unweighted": unweighted}.items()):
-    estimate = seen["map"]
-    own.plot([estimate.low, estimate.high], [place, place], color="#7F7F7F")
-    own.plot(estimate.value, place, "o", color="#0072B2")
-    own.text(estimate.value, place + 0.12, name, ha="center")
-own.set(yticks=[], ylim=(-0.5, 1.6), xlabel="MAP@7", title="Each by itself")
+# Both rankings, and their paired differences:
+
+figure = weighted.plot(unweighted)
 change = difference["map"]
-paired.plot([change.low, change.high], [0, 0], color="#7F7F7F")
-paired.plot(change.value, 0, "o", color="#D55E00")
-paired.axvline(0, color="black", linewidth=0.8, linestyle="--")
-paired.set(yticks=[], xlabel="difference in MAP@7", title="Row by row")
 
 overlap = weighted["map"].high > unweighted["map"].low
 assert overlap, "the intervals of the two should overlap"

@@ -2,8 +2,8 @@
 Diagnose a weighted ranker
 ==========================
 
-Is my ranker hurt, by what, and how much? The scores, what was true, and the weights are enough for
-a verdict. An unweighted twin turns "could be better" into a loss with parts.
+Is my ranker hurt, by what, and how much? Scores, labels and weights are enough for a verdict. An
+unweighted twin turns "could be better" into a loss with parts.
 """
 
 import oddslip
@@ -32,7 +32,7 @@ for finding in diagnosis.findings[:3]:
 overview = diagnosis.plot()
 
 # %%
-# The loss in parts: what the shifted odds would take by themselves, and what slips beyond.
+# The loss in parts: the odds shift, which an ideal learner would suffer too, and slippage.
 
 raw, twin = (diagnosis.ladder[rung]["map"] for rung in ("raw", "unweighted"))
 print("unweighted", twin)

@@ -2,21 +2,21 @@
 Plan before training
 ====================
 
-What a weight will do can be seen before anything is trained: from the label counts and the
-booster's rounds, learning rate and cap of the leaf step.
+What will a weight do? Label counts and the booster's rounds, learning rate and cap of the leaf step
+tell before anything is trained.
 """
 
 import oddslip
 from oddslip.datasets import synthetic_rows
 
-drawn = synthetic_rows(5000, 25, prevalence=(0.002, 0.3), seed=42)
+data = synthetic_rows(5000, 25, prevalence=(0.002, 0.3), seed=42)
 
 plan = oddslip.plan(
-    drawn.labels,
+    data.labels,
     rounds=60,
     learning_rate=0.05,
     max_delta_step=1.2,
-    label_names=drawn.label_names,
+    label_names=data.label_names,
 )
 print(plan.recommendation)
 
@@ -33,7 +33,7 @@ print(f"{plan.unrealizable.sum()} of {plan.n_labels} labels cannot get their shi
 print(f"smallest cap that admits all: {plan.admitting_cap:.2f}")
 
 wider = oddslip.plan(
-    drawn.labels, rounds=60, learning_rate=0.05, max_delta_step=1.001 * plan.admitting_cap
+    data.labels, rounds=60, learning_rate=0.05, max_delta_step=1.001 * plan.admitting_cap
 )
 assert plan.unrealizable.any()
 assert not wider.unrealizable.any()

@@ -2,8 +2,8 @@
 Rank a file larger than memory
 ==============================
 
-Every verb takes a path, and reads it in blocks of about 8 MB: the whole matrix is never in memory.
-The file here would fit, so that its result can be compared; it is read in several blocks as well.
+How do I rank scores that do not fit into memory? Pass a path: every verb reads it in blocks of
+about 8 MB. The file here would fit, so that the result can be compared.
 """
 
 import tempfile
@@ -31,7 +31,7 @@ pieces = []
 for first_row, shown in repair.fitted_.rank_blocks(scores, k=7):
     assert first_row == n_ranked
     n_ranked += len(shown)
-    pieces.append(shown)  # here one would write them out
+    pieces.append(shown)  # write them out here
 print(f"{n_ranked:,} rows ranked in {len(pieces)} blocks")
 
 # %%

@@ -2,8 +2,8 @@
 Read a LightGBM loop
 ====================
 
-You have a loop that trains one ``LGBMClassifier`` per label. `oddslip.panel_from` takes the list of
-models as it is and asks for margins, which still differ where probabilities are stored as 1.0.
+How do I diagnose a loop that trains one ``LGBMClassifier`` per label? `oddslip.panel_from` takes
+the list of models and asks for margins, which still differ where probabilities are stored as 1.0.
 """
 
 import numpy as np
@@ -12,9 +12,9 @@ from lightgbm import LGBMClassifier
 import oddslip
 from oddslip.datasets import synthetic_rows
 
-drawn = synthetic_rows(9000, 15, n_features=6, prevalence=(0.005, 0.3), seed=42)
-X, X_calibration, X_recent = np.split(drawn.X, 3)
-Y, Y_calibration, Y_recent = np.split(drawn.labels, 3)
+data = synthetic_rows(9000, 15, n_features=6, prevalence=(0.005, 0.3), seed=42)
+X, X_calibration, X_recent = np.split(data.X, 3)
+Y, Y_calibration, Y_recent = np.split(data.labels, 3)
 weights = (len(Y) - Y.sum(axis=0)) / Y.sum(axis=0)
 
 models = []
@@ -37,7 +37,7 @@ diagnosis = oddslip.diagnose(
 print(diagnosis.verdict.sentence)
 
 # %%
-# The shift that each weight intended, and the one that the model realized.
+# The shift that each weight intends, and the shift that the model realized.
 
 figure = diagnosis.plot("shifts")
 

@@ -2,8 +2,8 @@
 Repair scores
 =============
 
-`oddslip.Repair` chooses a calibrator on calibration rows, by the metric that is deployed, and fits
-it. Then it ranks, transforms, and saves itself without pickle.
+How do I repair scores? `oddslip.Repair` chooses a calibrator on calibration rows, by the metric you
+deploy, and fits it. Then it ranks, transforms, and saves itself without pickle.
 """
 
 import tempfile
@@ -15,13 +15,13 @@ import oddslip
 from oddslip.datasets import synthetic_pair
 
 pair = synthetic_pair(6000, 40, seed=42, noise=0.5)
-rows = pair.calibration  # the repair may learn from these; the others judge it
+rows = pair.calibration  # the repair is fitted on these, and evaluated on the others
 
 repair = oddslip.Repair(k=7, prior=pair.prior).fit(pair.weighted[rows], pair.labels[rows])
 print(repair.chosen_, "-", repair.why_)
 
 # %%
-# On rows that had no say in the choice:
+# On rows that took no part in the choice:
 
 scores, labels = pair.weighted[~rows], pair.labels[~rows]
 raw = oddslip.evaluate(scores, labels, k=7)

@@ -2,8 +2,9 @@
 Serve boosters and repair as one ONNX graph
 ===========================================
 
-The trees of all labels become one node that gives margins; the repair's graph takes those. Trees in
-ONNX are float32, which is a trap: see `oddslip.serving.trees_graph`, which steps over it.
+How do I serve the models and the repair together? The trees of all labels become one node that
+gives margins, and the repair's graph takes those. Trees in ONNX are float32, which is a trap;
+`oddslip.serving.trees_graph` avoids it.
 """
 
 import lightgbm
@@ -37,7 +38,7 @@ off = np.abs(margins - exact).max()
 print(f"margins of the graph differ from LightGBM's by at most {off:.1g}")
 
 # %%
-# The repair is fitted on what the graph gives, not on what LightGBM gives, and joined to it:
+# The repair is fitted on the graph's margins, not on LightGBM's, and joined to it:
 
 repair = oddslip.Repair(k=3, kind="margin").fit(margins[calibration], truth[calibration])
 whole = compose.merge_models(
@@ -46,7 +47,7 @@ whole = compose.merge_models(
 _, top, shown = run(whole)
 
 # %%
-# How sure the served labels are, slot by slot, on rows that had no say:
+# Probabilities of the labels shown, slot by slot, on fresh rows:
 
 figure = Figure(figsize=(6, 3), layout="constrained")
 axes = figure.subplots()
@@ -60,4 +61,4 @@ figure  # noqa: B018
 assert np.array_equal(top, repair.rank(margins))
 assert off < 1e-5
 size = len(whole.SerializeToString())
-print(f"Claim holds: one graph of {size:,} bytes ranks {len(top):,} rows as we do.")
+print(f"Claim holds: one graph of {size:,} bytes ranks {len(top):,} rows as the repair does.")

@@ -2,8 +2,8 @@
 Train a matched pair
 ====================
 
-A weighted model and its unweighted twin: same learner, same rows, same seed. The difference between
-them is what the weight did, and nothing else. Needs the extra ``lightgbm``.
+What does the weight alone do? Compare a weighted model with its unweighted twin: same learner, same
+rows, same seed. Needs the extra ``lightgbm``.
 """
 
 import numpy as np
@@ -11,24 +11,24 @@ import numpy as np
 import oddslip
 from oddslip.datasets import synthetic_rows
 
-drawn = synthetic_rows(9000, 20, n_features=6, prevalence=(0.005, 0.3), seed=42)
-X, X_calibration, X_recent = np.split(drawn.X, 3)
-Y, Y_calibration, Y_recent = np.split(drawn.labels, 3)
+data = synthetic_rows(9000, 20, n_features=6, prevalence=(0.005, 0.3), seed=42)
+X, X_calibration, X_recent = np.split(data.X, 3)
+Y, Y_calibration, Y_recent = np.split(data.labels, 3)
 
 model = oddslip.OneVsRest(
     learner="lightgbm", parameters={"num_iterations": 40, "num_leaves": 4, "learning_rate": 0.1}
 )
-pair = oddslip.MatchedPair(model, weights="balanced").fit(X, Y, label_names=drawn.label_names)
+pair = oddslip.MatchedPair(model, weights="balanced").fit(X, Y, label_names=data.label_names)
 recent = pair.panels(X_recent, Y_recent)
 calibration = pair.panels(X_calibration, Y_calibration)
 print(recent.weighted)
 
 # %%
-# Each model still orders its rows well within a label. It is the order between labels that broke.
+# Each model still orders the rows of its label well. The order between labels is broken.
 
 for name, panel in recent._asdict().items():
-    seen = oddslip.evaluate(panel, k=5, auc=True)
-    print(f"{name:10} MAP@5 {seen['map']}  AUC within labels {seen.mean_auc:.3f}")
+    result = oddslip.evaluate(panel, k=5, auc=True)
+    print(f"{name:10} MAP@5 {result['map']}  AUC within labels {result.mean_auc:.3f}")
 
 # %%
 diagnosis = oddslip.diagnose(

@@ -12,6 +12,7 @@ from experiments.commands.simulation import monitor_simulation, verdict_simulati
 from experiments.commands.supplement import (
     boundary,
     leaf,
+    rounds,
     row_rankers,
     schematic,
     survey,
@@ -28,7 +29,7 @@ app = typer.Typer(
 )
 SECTIONS = (mulan, tafeng, santander, instacart)
 SUPPLEMENT = (leaf, synthetic, boundary, row_rankers, survey, schematic)
-OTHERS = (selection, verdict_simulation, monitor_simulation)
+OTHERS = (selection, rounds, verdict_simulation, monitor_simulation)
 for command in (*SECTIONS, *SUPPLEMENT, *OTHERS, generate, archive):
     app.command()(command)
 

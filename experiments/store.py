@@ -215,7 +215,7 @@ def row_precisions(
     ranking: NDArray[np.int32], truth: Positives, n_labels: int
 ) -> NDArray[np.float64]:
     """Average precision at K of every row with a true label."""
-    values = metric_values(Rankings.made(ranking, truth, n_labels))
+    values = metric_values(Rankings.of(ranking, truth, n_labels))
     return np.asarray(values[:, Column.MAP])
 
 

@@ -58,6 +58,7 @@ SLOW = {
     "learners/test_model_validation.py::test_a_crafted_model*": "processes that may crash",
     "learners/test_presets.py::test_*_to_the_bit": "trains the same models by their libraries",
     "learners/test_scoring.py::test_a_scoring_killed*": "kills processes",
+    "linting/test_command.py::test_the_action*": "processes, one a case",
     "metrics/test_at_k.py::test_map_over_relevant_labels*": "compiles ranx",
     "serving/test_check_log.py::test_processes*": "processes that append at once",
     "serving/test_json.py::test_a_null*": "Node.js",
@@ -68,6 +69,7 @@ SLOW = {
     "serving/test_sql.py::*postgres*": "a PostgreSQL server",
     "serving/test_sql.py::*spark*": "a Spark shell",
     "test_benchmarks.py::test_a_toy_run*": "every benchmark, in a process of its own",
+    "test_docs.py::test_the_first_block*spark*": "a Spark session",
     "test_examples.py::test_an_example_runs*": "every example, in a process of its own",
     "test_tiers.py::test_every_test_that_is_written*": "collects all tests",
 }

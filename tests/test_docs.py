@@ -1,12 +1,17 @@
-"""Every example of the docs is right; links, paths and names in them lead somewhere."""
+"""Examples and numbers of the docs are right; links, paths and names in them lead somewhere."""
 
+import ast
 import contextlib
 import doctest
 import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import oddslip
 
@@ -26,14 +31,104 @@ def test_examples_are_right(page):
     assert outcome.failed == 0
 
 
+def test_the_overview_of_the_docs_is_that_of_its_page():
+    text = (ROOT / "docs/diagnose.md").read_text()
+    (first_block,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[:1]
+    example = doctest.DocTestParser().get_doctest(first_block, {}, "diagnose.md", None, 0)
+    doctest.DocTestRunner().run(example, clear_globs=False)
+    with Image.open(ROOT / "docs/figure-overview.png") as picture:
+        sentences = picture.info["Description"], example.globs["diagnosis"].verdict.sentence
+    drawn, current = ([float(n) for n in re.findall(r"0\.\d+", text)] for text in sentences)
+    assert len(current) > 2
+    assert drawn == pytest.approx(current, abs=0.01)
+
+
+def python_blocks(page):
+    """Blocks of Python without prompts, which no doctest runs."""
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if ">>>" not in block]
+
+
+@pytest.mark.parametrize("name", ["index.md", "spark.md"])
+def test_the_first_block_runs_when_it_is_pasted(name, tmp_path):
+    block = python_blocks(ROOT / "docs" / name)[0]
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(oddslip.__file__).parents[1]),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    process = subprocess.run(
+        [sys.executable, "-c", block], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout
+
+
+def test_every_block_of_python_parses():
+    blocks = [block for page in PAGES for block in python_blocks(page)]
+    assert blocks
+    for block in blocks:
+        ast.parse(block)
+
+
+def headings(page):
+    """Anchors of the headings of a page, as GitHub and the site make them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def is_dead(page, link):
+    """Whether a link of a page leads to no file, or to no heading of one."""
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    return not target.exists() or (bool(anchor) and anchor not in headings(target))
+
+
 def test_links_lead_somewhere():
     dead = [
-        f"{page.name}: {target}"
+        f"{page.name}: {link}"
         for page in PAGES
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text())
-        if not target.startswith("http") and not (page.parent / target).exists()
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+        if not link.startswith("http") and is_dead(page, link)
     ]
     assert dead == []
+
+
+def test_a_link_that_leads_nowhere_would_be_found():
+    page = ROOT / "docs/guide.md"
+    assert is_dead(page, "repairs.md")
+    assert is_dead(page, "repair.md#no-such-heading")
+    assert not is_dead(page, "repair.md#the-rules")
+
+
+def table_rows(page):
+    """Cells of every line of a table, without code marks."""
+    lines = [line for line in page.read_text().splitlines() if line.startswith("|")]
+    return [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_gains_of_the_rules_are_those_of_the_studies():
+    study = table_rows(ROOT / "docs/paper/selection-study.md")
+    table = [row for row in table_rows(ROOT / "docs/repair.md") if len(row) == 7][2:]
+    assert len(table) == 4
+    for name, *numbers in table:
+        others, tuned = [row for row in study if row[0] == name and len(row) == 6][:2]
+        assert numbers == [row[place] for row in (others, tuned) for place in (1, 3, 4)]
+    study = {tuple(row[:2]): row for row in table_rows(ROOT / "docs/paper/mulan.md")}
+    rows = [row for row in table_rows(ROOT / "docs/paper/index.md") if tuple(row[:2]) in study]
+    table = [row for row in rows if row[1] in {"auto", "paper", "tau 0"}]
+    assert len(table) == 6
+    for *key, gain, harmed in table:
+        assert [gain, harmed] == [study[tuple(key)][place] for place in (5, 2)]
+
+
+def test_the_baskets_of_the_readme_are_those_of_the_study():
+    study = {row[0]: row[1:3] for row in table_rows(ROOT / "docs/paper/tafeng.md") if len(row) == 5}
+    weighted, unweighted = study["raw score"]
+    (sentence,) = re.findall(
+        r"Ta-Feng,.*?\(\[the study\]", (ROOT / "README.md").read_text(), re.DOTALL
+    )
+    numbers = [unweighted, weighted, study["per-label isotonic, prior"][0]]
+    assert re.findall(r"0\.\d{3}", sentence) == numbers
 
 
 def test_every_decision_is_listed():
@@ -44,7 +139,7 @@ def test_every_decision_is_listed():
 
 # What is named in prose or code: a path of this repository, a module of ours, a public name.
 PATH = re.compile(r"(?<![\w/.-])((?:src|tests|benchmarks|examples|tools)/[\w./-]*\w)")
-MODULE_FILE = re.compile(r"(?<![\w/.-])((?:\w+/)*\w+\.py)\b")
+MODULE_FILE = re.compile(r"(?<![\w/.-])((?:\w+/)*\w+\.pyx?)\b")
 DOTTED = re.compile(r"(?<![\w/.@-])oddslip((?:\.[A-Za-z_]\w*)+)")
 HISTORY = {"01-numba.md"}  # names code that is no longer there
 BUILT = {"examples/index", "benchmarks/results"}  # by the site, by `make bench`

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MIN_WORLDS = 10  # without so many nothing is fitted
 N_WORST = 8  # cells that are named as furthest off
+SIZE, FLOOD = "slots", "flood"  # features that judge alone: the number of labels, and the best
 
 
 def write_page(study: Study) -> str:
@@ -129,6 +130,7 @@ def _format_lines(study: Study) -> Iterator[str]:
         return
     boundary, scores = score_study(study)
     yield from _format_scores(study, boundary, scores)
+    yield from _format_baselines(study)
     yield from _conclude(study, boundary, scores)
 
 
@@ -180,6 +182,57 @@ def _format_scores(
         yield ""
 
 
+def _format_baselines(study: Study) -> Iterator[str]:
+    unseen = all_unseen(study)
+    collapsed = _collapsed(unseen)
+    if not collapsed.any() or collapsed.all():
+        return
+    threshold = fit_threshold(feature_values(study.worlds, FLOOD), _collapsed(study.worlds))
+    named = feature_values(unseen, FLOOD) >= threshold
+    sets = sorted({each.group for each, fell in zip(unseen, collapsed, strict=True) if fell})
+    aucs = {name: _collapse_auc(feature_values(unseen, name), collapsed) for name in (SIZE, FLOOD)}
+    yield "## Does it take a model?"
+    yield ""
+    yield from paragraph(
+        f"One feature alone, on the unseen cells: the number of labels (`{SIZE}`) has an AUC for "
+        f"collapse of {aucs[SIZE]:.3f}, `{FLOOD}` of {aucs[FLOOD]:.3f}. A threshold of "
+        f"{threshold:.3f} on `{FLOOD}`, the most accurate one on the generated worlds, names "
+        f"{int((named & collapsed).sum())} of {int(collapsed.sum())} collapsed cells, and "
+        f"{int((named & ~collapsed).sum())} of {int((~collapsed).sum())} that did not collapse. "
+        f"All collapses come from {len(sets)} of {len({each.group for each in unseen})} data sets "
+        f"({', '.join(sets)}), so the cells are far from independent."
+    )
+    yield ""
+
+
+def feature_values(trainings: Sequence[Training], name: str) -> NDArray[np.float64]:
+    """One feature of every training."""
+    return np.array([each.features[name] for each in trainings])
+
+
+def fit_threshold(values: NDArray[np.float64], collapsed: NDArray[np.bool_]) -> float:
+    """The value from which on naming a cell collapsed is right most often; of equals the least.
+
+    Examples
+    --------
+    >>> fit_threshold(np.array([0.1, 0.4, 0.6]), np.array([False, True, True]))
+    0.4
+    """
+    levels = np.unique(values)
+    right = [((values >= level) == collapsed).mean() for level in levels]
+    return float(levels[np.argmax(right)])
+
+
+def _collapsed(trainings: Sequence[Training]) -> NDArray[np.bool_]:
+    return as_table(trainings)[1] < COLLAPSE
+
+
+def _collapse_auc(values: NDArray[np.float64], collapsed: NDArray[np.bool_]) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(collapsed, values))
+
+
 def _conclude(study: Study, boundary: Boundary, scores: dict[str, dict[str, Any]]) -> Iterator[str]:
     yield "## What follows"
     yield ""
@@ -188,7 +241,7 @@ def _conclude(study: Study, boundary: Boundary, scores: dict[str, dict[str, Any]
         yield "No unseen cell is at hand to judge by."
         return
     unseen = all_unseen(study)
-    below, collapsed = boundary.of(unseen) < COLLAPSE, as_table(unseen)[1] < COLLAPSE
+    below, collapsed = boundary.of(unseen) < COLLAPSE, _collapsed(unseen)
     yield from paragraph(
         f"**Whether** a cell collapses: AUC {_number(score['auc'])} (asked for: at least "
         f"{MIN_AUC:g}). A predicted share below {COLLAPSE:g} names "

@@ -94,7 +94,7 @@ def tafeng(options: PairOptions, labels: NLabels = 1000) -> None:
 
       python -m experiments tafeng --part ladder --part caps
 
-      python -m experiments tafeng --finished --page docs/tafeng.md --figures docs
+      python -m experiments tafeng --finished --page docs/paper/tafeng.md --figures docs/paper
     """
 
     def read(n_labels: int | None) -> Any:

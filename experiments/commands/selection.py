@@ -41,7 +41,7 @@ def selection(
 
       python -m experiments selection --dataset flags --learner lightgbm
 
-      python -m experiments selection --finished --page docs/selection-study.md
+      python -m experiments selection --finished --page docs/paper/selection-study.md
     """
     from experiments.mulan.arms import LEARNERS
     from experiments.mulan.study import DATASETS

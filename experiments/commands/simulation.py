@@ -25,7 +25,7 @@ def verdict_simulation(
 
     Examples:
 
-      python -m experiments verdict-simulation --page docs/scenes.md
+      python -m experiments verdict-simulation --page docs/paper/verdict-simulation.md
 
       python -m experiments verdict-simulation --scene random --draws 3 --first-seed 0
     """
@@ -55,7 +55,7 @@ def monitor_simulation(
 
     Examples:
 
-      python -m experiments monitor-simulation --page docs/months.md
+      python -m experiments monitor-simulation --page docs/paper/monitor-simulation.md
 
       python -m experiments monitor-simulation --month quiet --draws 2 --first-seed 0
     """

@@ -293,3 +293,46 @@ def schematic(
     check_outputs(output)
     with atomic_write(output) as unfinished:
         draw_schematic(make_schematic()).savefig(unfinished, format=output.suffix[1:] or "png")
+
+
+def rounds(
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(help="scene, yeast, medical, enron, generated; may be given again. All."),
+    ] = None,
+    data: Data = None,
+    results: Results = RESULTS,
+    finished: Finished = False,
+    page: Page = None,
+    figure: Figure = None,
+    json: Json = False,
+) -> None:
+    """Weighted boosters by rounds, and what stopping by the raw metric costs.
+
+    Examples:
+
+      python -m experiments rounds --dataset yeast
+
+      python -m experiments rounds --finished --page docs/paper/rounds.md
+    """
+    from experiments.rounds.page import draw, write_page
+    from experiments.rounds.study import DATASETS, reproduce_rounds
+
+    check_outputs(page, figure=figure)
+    check_folders(results)
+    cells = reproduce_rounds(
+        datasets=dataset or DATASETS, data=data, results=results, finished=finished
+    )
+    _publish(cells, page, figure, write_page, draw)
+    if json:
+        return print_json(cells)
+    lines = [
+        [
+            name,
+            *(f"{cell[way]['rounds']}" for way in ("by_raw", "by_repaired")),
+            *(f"{cell[way]['repaired']:.4f}" for way in ("by_raw", "by_repaired")),
+        ]
+        for name, cell in cells.items()
+    ]
+    columns = ("data set", "stop by raw", "by repaired", "repaired metric", "repaired metric")
+    return _print_table(*columns, rows=lines)

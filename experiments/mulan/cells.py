@@ -68,7 +68,7 @@ def measure_cell(data: MulanData, arm: Arm, twin: Arm, weighted: bool) -> dict[s
     rankings["ceiling"] = ceiling.rank(arm.test, k=data.k)
     positives = DenseLabels(data.Y_test).positives(0, len(data.Y_test))
     values = {
-        rung: metric_values(Rankings.made(ranking, positives, data.n_labels)).mean(axis=0)
+        rung: metric_values(Rankings.of(ranking, positives, data.n_labels)).mean(axis=0)
         for rung, ranking in rankings.items()
     }
     metrics = {

@@ -255,7 +255,7 @@ def judge(mapped: Column, raw: Any) -> tuple[str, str]:
 def run(name: str) -> dict[str, Any]:
     """The behaviour of one implementation, and what it said on the way."""
     distribution, function = PROBES[name]
-    with warnings.catch_warnings(record=True) as messages:
+    with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
             mapped = function()
@@ -265,11 +265,8 @@ def run(name: str) -> dict[str, Any]:
             behaviour, note = "raises", f"{type(error).__name__}: {error}".splitlines()[0][:200]
             if isinstance(error, ImportError):
                 behaviour = "does not load"
-    ours = [
-        str(each.message).splitlines()[0][:200]
-        for each in messages
-        if "label" in str(each.message) or "class" in str(each.message)
-    ]
+    ours = [str(each.message).splitlines()[0][:200] for each in said if "label" in str(each.message)
+            or "class" in str(each.message)]  # fmt: skip
     return {
         "version": version(distribution),
         "behaviour": behaviour,

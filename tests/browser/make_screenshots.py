@@ -1,6 +1,6 @@
 """Make the pictures of the demo: python tests/browser/make_screenshots.py
 
-README.md and docs/report.md show the report that `oddslip demo` leaves, docs/index.md the waterfall
+README.md and docs/diagnose.md show the report that `oddslip demo` leaves, docs/index.md the waterfall
 of the same diagnosis.
 """
 

@@ -71,7 +71,7 @@ PYTHON_ONLY = {
     "sparse label of two": (GOOD, sp.csr_array(changed(TRUE, 1, 1, 2, int)), {}, "labels must be 0 or 1, got 2 at row 1, label '1'."),
     "fractional k": (GOOD, TRUE, {"k": 1.5}, "k must be a whole number, got k=1.5."),
     "k as text": (GOOD, TRUE, {"k": "7"}, "k must be a whole number, got k='7'."),
-    "no labels given": (GOOD, None, {}, "labels are needed here, got scores alone. Pass labels as well."),
+    "no labels given": (GOOD, None, {}, "labels are needed to evaluate, got scores alone. Pass labels as well."),
     "row ids too few": (lambda: oddslip.Panel(GOOD, TRUE, row_ids=[1]), None, {}, "row_ids must hold one id per row, n_rows=2, got shape (1,)."),
     "a panel and labels": (lambda: oddslip.Panel(GOOD, TRUE), TRUE, {}, "a Panel brings its own labels, kind and names;"),
     "no threads": (GOOD, TRUE, {"threads": 0}, "threads must be at least 1, got threads=0."),
@@ -143,7 +143,7 @@ FILES = {
     "missing names": (["rank", "scores.npy", "-k", "2", "--label-names", "none.txt"], "none.txt does not exist"),
     "unwritable output": (["rank", "scores.npy", "-k", "2", "-o", "no/such/folder/r.npy"], "no/such/folder"),
     "unknown output": (["rank", "scores.npy", "-k", "2", "-o", "ranked.xlsx"], "ranked.xlsx"),
-    "no labels anywhere": (["evaluate", "scores.npy", "-k", "2"], "labels are needed here"),
+    "no labels anywhere": (["evaluate", "scores.npy", "-k", "2"], "labels are needed to evaluate"),
 }  # fmt: skip
 
 

@@ -128,9 +128,9 @@ TALLIES = {
     "LabelCounts": lambda: LabelCounts(N_LABELS),
     "ColumnTally": lambda: ColumnTally(Ranges(2), ColumnSource(SOURCE, np.array([1, 3])).narrowing),
     "RankingTally": lambda: RankingTally(3, N_LABELS),
-    "MetricTally": lambda: MetricTally(3, N_LABELS, np.full(N_LABELS, 0.5), n_replicates=30),
+    "MetricTally": lambda: MetricTally(3, np.full(N_LABELS, 0.5), n_replicates=30),
     "MetricTally, rows kept": lambda: MetricTally(
-        3, N_LABELS, np.full(N_LABELS, 0.5), rows="all", n_replicates=30, keep_rows=True
+        3, np.full(N_LABELS, 0.5), rows="all", n_replicates=30, keep_rows=True
     ),
     "PositiveTally": lambda: PositiveTally(N_LABELS, SCORES.dtype, FOLDS),
     "FoldTally": make_folds,

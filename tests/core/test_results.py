@@ -10,8 +10,8 @@ from oddslip import Repair, diagnose, evaluate, plan
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import MissingDependency
 from oddslip.kernels.hits import METRICS
-from oddslip.metrics.at_k import METRIC_COLUMN, Column
-from oddslip.metrics.evaluation import NAMES, Estimate
+from oddslip.metrics.at_k import METRIC_COLUMN, NAMES, Column
+from oddslip.metrics.evaluation import Estimate
 from oddslip.shifts import realized_shift, saturation, what_if
 
 PAIR = synthetic_pair(200, 6, seed=3)

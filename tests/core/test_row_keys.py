@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_array_equal
 
-from oddslip.core.row_keys import hash_ids, hash_row_numbers
+from oddslip.core.row_ids import hash_ids, hash_row_numbers
 from oddslip.errors import InvalidInput
 from oddslip.selection.folds import assign_folds
 from oddslip.sources import open_source

@@ -7,7 +7,7 @@ import oddslip
 import oddslip.sources.base as sources
 from oddslip.diagnosis import diagnose
 from oddslip.diagnosis import ladder as ladders
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.at_k import NAMES
 
 
 def same(one, other):

@@ -12,7 +12,7 @@ from oddslip.diagnosis import diagnose
 from oddslip.diagnosis.checks import CHECKS
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.verdict import judge
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.at_k import NAMES
 from oddslip.reports.html.page import render_page
 from oddslip.reports.text import as_text, show_diagnosis
 

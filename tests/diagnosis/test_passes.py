@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from oddslip.core.row_keys import SAMPLES, hash_with_salt
+from oddslip.core.row_ids import SAMPLES, hash_with_salt
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import diagnose, measurements
 from oddslip.selection import Repair

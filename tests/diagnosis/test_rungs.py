@@ -17,8 +17,7 @@ from oddslip.calibrators import (
 )
 from oddslip.diagnosis import diagnose
 from oddslip.metrics import evaluate
-from oddslip.metrics.at_k import metric_values
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.at_k import NAMES, metric_values
 from oddslip.metrics.ranking import Rankings
 from oddslip.selection.folds import assign_folds
 from oddslip.selection.rules import RULES, choose_by_fold
@@ -62,7 +61,7 @@ def calibrators(inputs):
 def map_of(ranking, labels):
     """MAP of a ranking that was made before."""
     positives = open_source(np.zeros(labels.shape), labels).positives()
-    values = metric_values(Rankings.made(ranking, positives, labels.shape[1]))
+    values = metric_values(Rankings.of(ranking, positives, labels.shape[1]))
     return values[:, 0].mean()
 
 

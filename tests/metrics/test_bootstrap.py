@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, poisson
 
 from oddslip import InvalidInput, Panel, evaluate
-from oddslip.core.row_keys import hash_ids, sample_keys
+from oddslip.core.row_ids import hash_ids, sample_keys
 from oddslip.kernels.resampling import draw_poisson
 from oddslip.metrics.bootstrap import BootstrapSums, bootstrap_rows
 from oddslip.selection.folds import assign_folds

@@ -9,6 +9,7 @@ from oddslip.calibrators.fingerprint import take_fingerprint
 from oddslip.serving.monitor import compare_with_calibration
 from oddslip.serving.performance import perform, rank_by_prior
 from oddslip.sources import open_source
+from oddslip.sources.open import open_rows
 from oddslip.tallies.logodds_histogram import edges_of
 
 K, N_LABELS, N_ROWS = 3, 12, 4000
@@ -45,9 +46,8 @@ def repair():
 @pytest.mark.parametrize("form", FORMS)
 def test_a_fingerprint_counts_the_cells_that_are_there(form, threads):
     scores, _, absent = draw(2, 0.3)
-    fingerprint = take_fingerprint(
-        open_source(**arguments_as(form, scores, absent)), None, K, threads
-    )
+    rows = open_rows(**arguments_as(form, scores, absent), threads=threads)
+    fingerprint = take_fingerprint(rows, None, K)
     edges = edges_of("probability")
     log_odds = np.log(scores / (1 - scores))
     for label in range(N_LABELS):

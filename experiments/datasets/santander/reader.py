@@ -51,7 +51,7 @@ def read_santander(
 
     A row is a customer in a month. Its label is the set of products that the customer does not
     hold then and holds in the following row. Rows stand in order of month, then of customer, and
-    are cut by count: 65% train, 15% validation, 20% test. See docs/paper/santander.md.
+    are cut by count: 65% train, 15% validation, 20% test. See docs/paper/data.md.
 
     Parameters
     ----------

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,7 +21,7 @@ from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.passes import Passes, run, without_passes
 from oddslip.core.tally import MergeableTally
-from oddslip.core.types import Array, LabelsLike, ScoresLike
+from oddslip.core.types import Array, Bools, FilePath, Ints, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label
 from oddslip.sources import Source, open_source
 from oddslip.sources.open import Nan, is_spark, kind_for, open_rows
@@ -197,7 +196,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             threads=threads,
         )
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the columns that `transform` returns: those of the labels.
 
         With them ``set_output(transform="pandas")`` returns frames with the labels' names.
@@ -218,22 +217,22 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             names = [f"x{j}" for j in range(n_labels)] if input_features is None else input_features
         return np.asarray(names, dtype=object)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: FilePath) -> None:
         """Save the fitted maps to one file, which `oddslip.load_repair` reads."""
         check_is_fitted(self)
         self.fitted_.save(path)
 
-    def to_onnx(self, path: Any, **options: Any) -> Any:
+    def to_onnx(self, path: FilePath, **options: Any) -> Any:
         """Write the fitted maps as an ONNX graph, as `FittedRepair.to_onnx` does."""
         check_is_fitted(self)
         return self.fitted_.to_onnx(path, **options)
 
-    def to_sql(self, path: Any, **options: Any) -> Any:
+    def to_sql(self, path: FilePath, **options: Any) -> Any:
         """Write the fitted maps as SQL, as `FittedRepair.to_sql` does."""
         check_is_fitted(self)
         return self.fitted_.to_sql(path, **options)
 
-    def to_json(self, path: Any) -> Any:
+    def to_json(self, path: FilePath) -> Any:
         """Write the fitted maps as JSON, as `FittedRepair.to_json` does."""
         check_is_fitted(self)
         return self.fitted_.to_json(path)
@@ -341,7 +340,7 @@ class PerLabelCalibrator(Calibrator):
 
     dead: str
     tau: int
-    prior: Any
+    prior: PerLabel
 
     def _record(self, totals: LabelTotals, fallback: Any = False) -> LabelRecord:
         """The record of the dead-label policy; ``fallback`` marks labels with another map."""
@@ -353,7 +352,7 @@ class RisenDeadLabels(MergeableTally):
 
     JOINED: ClassVar = {"n_risen": "add"}
 
-    def __init__(self, maps: LabelMaps, dead: NDArray[np.bool_]) -> None:
+    def __init__(self, maps: LabelMaps, dead: Bools) -> None:
         self.maps, self.dead, self.n_risen = maps, dead, 0
 
     def add(self, panel: Panel) -> None:
@@ -365,7 +364,7 @@ class RisenDeadLabels(MergeableTally):
         before, after = map(self._above, values)
         self.n_risen += int((after < before).sum())
 
-    def _above(self, values: NDArray[Any]) -> NDArray[np.int64]:
+    def _above(self, values: Array) -> Ints:
         top_dead = values[:, self.dead].max(axis=1, keepdims=True)
         return np.asarray((values[:, ~self.dead] > top_dead).sum(axis=1))
 

@@ -21,12 +21,10 @@ from oddslip.calibrators.repair_file import (
 )
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
 from oddslip.core.tally import MergeableTally, TallyGroup
+from oddslip.core.types import Array, Floats, Ints, JsonObject
 from oddslip.sources import Source
 from oddslip.sources.views import ColumnSource
 from oddslip.tallies.logodds_histogram import LogOddsHistogram, edges_of, n_bins, spread_parts
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 SPREAD_BYTES = 128 * 1024 * 1024  # for the bins of one pass, on all threads
 
@@ -86,7 +84,7 @@ class Fingerprint:
         """Rows in which each label is present."""
         return np.asarray(self.counts.sum(axis=1, dtype=np.int64))
 
-    def per_cell(self, counts: NDArray[Any]) -> Floats:
+    def per_cell(self, counts: Array) -> Floats:
         """Counts of each label, divided by the rows in which it is present; 0 if there are none."""
         n_cells = np.maximum(1, self.n_cells)
         return np.asarray(counts / (n_cells[:, None] if counts.ndim == 2 else n_cells))
@@ -117,7 +115,7 @@ class Fingerprint:
             self, counts=self.counts[labels], saturated=self.saturated[labels], slots=slots
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The fields for JSON; `to_arrays` has the arrays."""
         return {
             **{name: int(getattr(self, name)) for name in FINGERPRINT_COUNTS},
@@ -126,7 +124,7 @@ class Fingerprint:
             "expected": self.expected and list(self.expected),
         }
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, Array]:
         """The arrays to store; of each label the bins between its first and last occupied one."""
         occupied = self.counts > 0
         first = occupied.argmax(axis=1)
@@ -203,7 +201,7 @@ class TopKTally(MergeableTally):
         np.clip(values, -largest, largest, out=values)  # excluded labels, at -inf, have no key
         if isinstance(panel, SparsePanel):
             keys = keys_of(values[None], "margin")[0]
-            columns, best, at_kth = rank_lists(*panel.listed, keys, self.k)
+            columns, best, at_kth = rank_lists(*panel.positions, keys, self.k)
             top = scores_of(best, "margin")
         else:
             keys = keys_of(np.ascontiguousarray(values), "margin")

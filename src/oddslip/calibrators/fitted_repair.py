@@ -27,7 +27,7 @@ from oddslip.calibrators.repair_file import (
 from oddslip.core.panel import Panel, SparsePanel, check_k
 from oddslip.core.results import as_frame, html_table, name_ranking, plain
 from oddslip.core.row_ids import match_labels
-from oddslip.core.types import LabelsLike, ScoresLike
+from oddslip.core.types import Array, FilePath, Floats, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source
 from oddslip.sources.open import Nan, kind_for, open_rows
@@ -70,14 +70,14 @@ class FittedRepair:
 
     def transform(
         self,
-        scores: Any,
+        scores: ScoresLike,
         *,
         dtype: Any = None,
-        exclude: Any = None,
+        exclude: LabelsLike = None,
         nan: Nan = "refuse",
         prior_shift: Any = None,
         threads: int | None = None,
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Calibrated probabilities of all cells; NaN where a cell is absent.
 
         Parameters
@@ -90,7 +90,7 @@ class FittedRepair:
             Cells to ignore, as in `oddslip.rank`.
         prior_shift : "em" or PriorShift, optional
             Correct prevalences that changed since calibration, estimated from these scores ("em")
-            or by `prior_shift` from other rows. See docs/watching.md for the assumptions.
+            or by `prior_shift` from other rows. See docs/serving.md for the assumptions.
         threads : int, optional
             Threads to use; default: all available cores.
 
@@ -115,14 +115,14 @@ class FittedRepair:
 
     def transform_blocks(
         self,
-        scores: Any,
+        scores: ScoresLike,
         *,
         dtype: Any = None,
-        exclude: Any = None,
+        exclude: LabelsLike = None,
         nan: Nan = "refuse",
         prior_shift: Any = None,
         threads: int | None = None,
-    ) -> Iterator[tuple[int, NDArray[Any]]]:
+    ) -> Iterator[tuple[int, Array]]:
         """Yield (first row, calibrated block) in row order, for panels larger than memory.
 
         Parameters
@@ -136,10 +136,10 @@ class FittedRepair:
 
     def rank(
         self,
-        scores: Any,
+        scores: ScoresLike,
         *,
         k: int,
-        exclude: Any = None,
+        exclude: LabelsLike = None,
         nan: Nan = "refuse",
         prior_shift: Any = None,
         names: bool = False,
@@ -192,10 +192,10 @@ class FittedRepair:
 
     def rank_blocks(
         self,
-        scores: Any,
+        scores: ScoresLike,
         *,
         k: int,
-        exclude: Any = None,
+        exclude: LabelsLike = None,
         nan: Nan = "refuse",
         prior_shift: Any = None,
         threads: int | None = None,
@@ -212,7 +212,7 @@ class FittedRepair:
         shift = self._read_shift(prior_shift, source, order)
         return _rank_blocks(source, self._maps(order), k, shift)
 
-    def prior_shift(self, scores: Any, *, threads: int | None = None) -> PriorShift:
+    def prior_shift(self, scores: ScoresLike, *, threads: int | None = None) -> PriorShift:
         """Estimate from scores how prevalences changed since calibration.
 
         Parameters
@@ -228,7 +228,7 @@ class FittedRepair:
         """
         return self._find_shift(*self._open(scores, threads=threads))
 
-    def _find_shift(self, source: Source, order: NDArray[np.int64] | None) -> PriorShift:
+    def _find_shift(self, source: Source, order: Ints | None) -> PriorShift:
         if self.fingerprint is None:
             raise InvalidInput(
                 "prior_shift needs a repair with a fingerprint, got one saved by an older version. "
@@ -239,9 +239,7 @@ class FittedRepair:
             self.fingerprint.take(order), now, probabilities_of(maps), source.label_names
         )
 
-    def _read_shift(
-        self, shift: Any, source: Source, order: NDArray[np.int64] | None
-    ) -> NDArray[np.float64] | None:
+    def _read_shift(self, shift: Any, source: Source, order: Ints | None) -> Floats | None:
         """Shift of the log-odds of each label of the source, or None."""
         if shift is None:
             return None
@@ -262,7 +260,7 @@ class FittedRepair:
             )
         return shift.shift
 
-    def save(self, path: Any) -> None:
+    def save(self, path: FilePath) -> None:
         """Save to one file, atomically.
 
         Parameters
@@ -274,7 +272,7 @@ class FittedRepair:
 
     def to_onnx(
         self,
-        path: Any,
+        path: FilePath,
         *,
         k: int | None = None,
         scores: str = "float64",
@@ -306,7 +304,7 @@ class FittedRepair:
 
     def to_sql(
         self,
-        path: Any,
+        path: FilePath,
         *,
         dialect: str,
         k: int | None = None,
@@ -339,7 +337,7 @@ class FittedRepair:
 
         return export_sql(self, path, dialect=dialect, k=k, name=name, table=table, columns=columns)
 
-    def to_json(self, path: Any) -> Export:
+    def to_json(self, path: FilePath) -> Export:
         """Write the maps as a documented JSON file, for any other language.
 
         Parameters
@@ -360,7 +358,7 @@ class FittedRepair:
         exclude: LabelsLike = None,
         nan: Nan = "refuse",
         threads: int | None = None,
-    ) -> tuple[Source, NDArray[np.int64] | None]:
+    ) -> tuple[Source, Ints | None]:
         """The source, and the position of its labels among ours, see `align_labels`."""
         kind = kind_for(scores, self.maps.kind)
         source = open_rows(scores, kind=kind, exclude=exclude, nan=nan, threads=threads)
@@ -373,7 +371,7 @@ class FittedRepair:
             check_kind(self, source)
         return source, align_labels(self.label_names, self.maps.n_labels, source)
 
-    def _maps(self, order: NDArray[np.int64] | None) -> LabelMaps:
+    def _maps(self, order: Ints | None) -> LabelMaps:
         """The maps in the order of the source's labels."""
         return self.maps if order is None else self.maps.take(order)
 
@@ -387,7 +385,7 @@ class FittedRepair:
 
         return as_text([repair_table(self)])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The fit and the record of each label, in built-in types."""
         return plain(  # type: ignore[no-any-return]
             {
@@ -426,12 +424,12 @@ class FittedRepair:
 def _transform_blocks(
     source: Source,
     maps: LabelMaps,
-    shift: NDArray[np.float64] | None,
+    shift: Floats | None,
     dtype: Any,
-) -> Iterator[tuple[int, NDArray[Any]]]:
+) -> Iterator[tuple[int, Array]]:
     """(First row, calibrated block) in row order."""
 
-    def repair(panel: Panel) -> NDArray[Any]:
+    def repair(panel: Panel) -> Array:
         if shift is None:
             return maps.transform_panel(panel, dtype)
         mapped = shift_odds(maps.transform_panel(panel, np.float64), shift)
@@ -444,7 +442,7 @@ def _rank_blocks(
     source: Source,
     maps: LabelMaps,
     k: int,
-    shift: NDArray[np.float64] | None,
+    shift: Floats | None,
 ) -> Iterator[tuple[int, NDArray[np.int32]]]:
     """(First row, top K of the block) in row order."""
 
@@ -458,7 +456,7 @@ def rank_mapped(
     source: Source,
     maps: LabelMaps,
     k: int,
-    shift: NDArray[np.float64] | None = None,
+    shift: Floats | None = None,
 ) -> NDArray[np.int32]:
     """Top K of every row by maps in the order of the source's labels."""
     out = np.empty((source.n_rows, k), np.int32)
@@ -467,16 +465,14 @@ def rank_mapped(
     return out
 
 
-def shift_odds(
-    probabilities: NDArray[np.float64], shift: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def shift_odds(probabilities: Floats, shift: Floats) -> Floats:
     """Probabilities with log-odds shifted by label, in nat."""
     with np.errstate(over="ignore"):
         odds = np.exp(np.clip(shift, -700, 700))
     return np.asarray(odds * probabilities / (1 - probabilities + odds * probabilities))
 
 
-def _rank(maps: LabelMaps, panel: Panel, k: int, shift: NDArray[np.float64]) -> NDArray[np.int32]:
+def _rank(maps: LabelMaps, panel: Panel, k: int, shift: Floats) -> NDArray[np.int32]:
     """Top k by shifted values."""
     from oddslip.kernels.keys import keys_of
     from oddslip.kernels.topk import rank_keys
@@ -523,7 +519,7 @@ def check_kind(repair: FittedRepair, source: Source) -> None:
         )
 
 
-def _first_cells(source: Source) -> NDArray[Any] | None:
+def _first_cells(source: Source) -> Array | None:
     """Scores of the first rows; None if the data store their kind or are a Spark table."""
     while isinstance(source, PartialSource):
         source = source.whole
@@ -546,9 +542,7 @@ def _mostly_inside(repair: FittedRepair) -> bool:
     return bool(2 * counts[(low >= 0) & (low <= 1)].sum() >= counts.sum())
 
 
-def align_labels(
-    names: tuple[str, ...] | None, n_labels: int, source: Source
-) -> NDArray[np.int64] | None:
+def align_labels(names: tuple[str, ...] | None, n_labels: int, source: Source) -> Ints | None:
     """Position of each label of the source among ours; None if the order is the same.
 
     Warns if only one side has names and labels are matched by position.
@@ -557,7 +551,7 @@ def align_labels(
     return match_labels(source.label_names, names, ("scores", "repair"), n_labels=counts, warn=True)
 
 
-def save_repair(repair: FittedRepair, path: Any) -> None:
+def save_repair(repair: FittedRepair, path: FilePath) -> None:
     """Write a fitted repair atomically."""
     actions = sorted(set(repair.record.action))
     header = {
@@ -584,7 +578,7 @@ def save_repair(repair: FittedRepair, path: Any) -> None:
     write_repair_file(path, header, arrays)
 
 
-def load_repair(path: Any) -> FittedRepair:
+def load_repair(path: FilePath) -> FittedRepair:
     """Read a fitted repair saved by this or an older version.
 
     Parameters

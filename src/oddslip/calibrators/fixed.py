@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from oddslip.calibrators.policy import (
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
 from oddslip.core.passes import Passes
+from oddslip.core.types import PerLabel
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, CONSTANT, IDENTITY
 from oddslip.sources import Source
@@ -67,7 +67,9 @@ class Inversion(Calibrator):
     array([[0.5 , 0.25]])
     """
 
-    def __init__(self, weights: Any, *, prior: Any = None, kind: Kind = "probability") -> None:
+    def __init__(
+        self, weights: PerLabel, *, prior: PerLabel = None, kind: Kind = "probability"
+    ) -> None:
         self.weights = weights
         self.prior = prior
         self.kind = kind
@@ -97,7 +99,7 @@ class Popularity(Calibrator):
     array([[0.1, 0.3]])
     """
 
-    def __init__(self, *, prior: Any = None, kind: Kind = "probability") -> None:
+    def __init__(self, *, prior: PerLabel = None, kind: Kind = "probability") -> None:
         self.prior = prior
         self.kind = kind
 
@@ -120,7 +122,7 @@ def build_raw_maps(kind: Kind, record: LabelRecord) -> LabelMaps:
 def build_inversion_maps(
     kind: Kind,
     record: LabelRecord,
-    weights: Any,
+    weights: PerLabel,
     totals: LabelTotals,
     label_names: Sequence[str] | None = None,
 ) -> LabelMaps:

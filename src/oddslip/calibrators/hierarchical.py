@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators.base import SummaryCalibrator
 from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, fit_hierarchical
 from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.mixture import mix_maps
 from oddslip.calibrators.policy import (
     Fitted,
     LabelRecord,
@@ -24,9 +20,11 @@ from oddslip.calibrators.policy import (
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
 from oddslip.core.passes import Passes
+from oddslip.core.types import Floats, PerLabel
 from oddslip.kernels.maps import AFFINE
+from oddslip.kernels.mixture import mix_knots
 from oddslip.sources import Source
-from oddslip.tallies.cell_counts import count_cells
+from oddslip.tallies.cell_counts import Knots, count_cells
 
 STRENGTH = 100.0  # positives at which isotonic and hierarchical have the same weight
 SMOOTHING = 16.0  # positives of the mean label that are added if no prior is given
@@ -68,7 +66,7 @@ class Hierarchical(SummaryCalibrator):
     """
 
     def __init__(
-        self, *, weights: Any = None, prior: Any = None, kind: Kind = "probability"
+        self, *, weights: PerLabel = None, prior: PerLabel = None, kind: Kind = "probability"
     ) -> None:
         self.weights = weights
         self.prior = prior
@@ -122,7 +120,7 @@ class HierarchicalIsotonic(Hierarchical):
         return mix_maps(source.kind, knots, parents, record, STRENGTH), record
 
 
-def record_borrowed(totals: LabelTotals, prior: Any) -> LabelRecord:
+def record_borrowed(totals: LabelTotals, prior: PerLabel) -> LabelRecord:
     """A record in which labels without positives borrowed their map from the others."""
     priors, origin = find_prior(prior, totals.positives, totals.total)
     action = np.where(totals.n_positives > 0, "calibrated", "borrowed")
@@ -130,7 +128,7 @@ def record_borrowed(totals: LabelTotals, prior: Any) -> LabelRecord:
     return LabelRecord(tuple(action.tolist()), totals.n_positives, priors, origin, dead)
 
 
-def _covariate(record: LabelRecord, totals: LabelTotals) -> NDArray[np.float64]:
+def _covariate(record: LabelRecord, totals: LabelTotals) -> Floats:
     """The prior as a covariate of the hierarchy.
 
     The prevalence of the same rows would use their positives twice. It is shrunk towards the mean
@@ -147,3 +145,42 @@ def build_parents(kind: Kind, fit: HierarchicalFit, record: LabelRecord) -> Labe
     """The maps of a hierarchical fit."""
     code = np.full(len(record.action), AFFINE, np.int8)
     return build_maps(kind, "log_odds", record, code=code, a=fit.slope, b=fit.intercept)
+
+
+# Log-odds at which a mixture has knots besides the isotonic ones: every quarter of a nat of the
+# score or of the parent, whichever changes faster. The error of interpolation is below 1%.
+_GRID = np.concatenate(
+    [np.arange(-40.0, -20.0), np.linspace(-20.0, 20.0, 161), np.arange(21.0, 41.0)]
+)
+
+
+def mix_maps(
+    kind: Kind, knots: Knots, parents: LabelMaps, record: LabelRecord, strength: float
+) -> LabelMaps:
+    """Weighted means of isotonic map and parent; the isotonic weight is n / (n + strength).
+
+    Here n is the number of positives of the label. A label without knots keeps its parent. Where
+    the isotonic map is flat the parent decides, so cells only tie where they tie under the parent.
+
+    Parameters
+    ----------
+    kind : {"probability", "margin"}
+        Scale of the scores.
+    knots : Knots
+        Knots of the isotonic map of each label that has one.
+    parents : LabelMaps
+        Smooth maps: affine, beta or constant.
+    record : LabelRecord
+        Record of the same labels.
+    strength : float
+        Positives at which both have the same weight.
+
+    Returns
+    -------
+    LabelMaps
+    """
+    n = record.n_positives.astype(np.float64)
+    share = np.where(np.diff(knots.indptr) > 0, n / (n + strength), 0.0)
+    code, a, b, c, *_, margin, odds = parents._arguments(parents._constants)
+    mixed = mix_knots(*knots, code, a, b, c, share, _GRID, margin, odds)
+    return build_maps(kind, "probability", record, knots=Knots(*mixed))

@@ -13,6 +13,7 @@ from oddslip.calibrators.logistic.newton import find_roots
 from oddslip.calibrators.policy import Fitted, build_maps, possible_prior, record_alike
 from oddslip.core.panel import Kind
 from oddslip.core.passes import Passes
+from oddslip.core.types import PerLabel
 from oddslip.kernels.maps import AFFINE
 
 _EXACT_ROUNDS = 100
@@ -38,7 +39,7 @@ class LabelFree(SummaryCalibrator):
     array([0.2, 0.5])
     """
 
-    def __init__(self, *, prior: Any = None, kind: Kind = "probability") -> None:
+    def __init__(self, *, prior: PerLabel = None, kind: Kind = "probability") -> None:
         self.prior = prior
         self.kind = kind
 

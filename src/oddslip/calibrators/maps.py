@@ -20,6 +20,7 @@ from oddslip.calibrators.map_forms import (
     lay_knots,
 )
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
+from oddslip.core.types import Array, Bools, Floats, Ints, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
 
 SAMPLE = 64  # rows from which levels are chosen
@@ -31,10 +32,10 @@ STRETCH = 256 * 1024  # bytes of keys computed at a time, if keys are not a view
 class Levels(NamedTuple):
     """Descending levels, the keys of each label at each level, and the levels to sweep at."""
 
-    taus: NDArray[np.float64]
-    ladder: NDArray[Any]
-    sweeps: NDArray[np.int64]
-    sieves: NDArray[Any]
+    taus: Floats
+    ladder: Array
+    sweeps: Ints
+    sieves: Array
 
 
 @dataclass(slots=True)
@@ -93,16 +94,16 @@ class LabelMaps:
     kind: Kind
     scale: Scale
     code: NDArray[np.int8]
-    a: NDArray[np.float64]
-    b: NDArray[np.float64]
-    c: NDArray[np.float64]
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
+    a: Floats
+    b: Floats
+    c: Floats
+    start: Ints
+    stop: Ints
+    x: Floats
+    y: Floats
     step: bool = False
-    _knots: NDArray[np.float64] = field(init=False, repr=False)
-    _constants: NDArray[np.float64] = field(init=False, repr=False)
+    _knots: Floats = field(init=False, repr=False)
+    _constants: Floats = field(init=False, repr=False)
     _memory: _Memory = field(init=False, repr=False, default_factory=_Memory)
 
     def __post_init__(self) -> None:
@@ -119,13 +120,13 @@ class LabelMaps:
         """Number of labels."""
         return int(self.code.size)
 
-    def take(self, labels: Any) -> LabelMaps:
+    def take(self, labels: LabelsLike) -> LabelMaps:
         """The maps of some labels, in this order."""
         at = np.asarray(labels, np.int64)
         arrays = {name: getattr(self, name)[at] for name in PER_LABEL}
         return LabelMaps(self.kind, self.scale, **arrays, x=self.x, y=self.y, step=self.step)
 
-    def without(self, labels: NDArray[np.bool_]) -> LabelMaps:
+    def without(self, labels: Bools) -> LabelMaps:
         """The same maps with these labels excluded, which ranks them last."""
         from oddslip.kernels.maps import EXCLUDED
 
@@ -135,7 +136,7 @@ class LabelMaps:
         )
         return replace(self, code=codes, a=a, b=b, c=c)
 
-    def values(self, panel: Panel) -> NDArray[np.float64]:
+    def values(self, panel: Panel) -> Floats:
         """Values by which labels are compared; -inf if excluded, NaN if absent."""
         panel = panel.checked() if panel.absent is not None else panel
         values = np.empty((panel.n_rows, panel.n_labels))
@@ -145,7 +146,7 @@ class LabelMaps:
             values[~present] = np.nan
         return values
 
-    def transform_panel(self, panel: Panel, dtype: Any = None) -> NDArray[Any]:
+    def transform_panel(self, panel: Panel, dtype: Any = None) -> Array:
         """Calibrated probabilities, by default in the dtype of the scores.
 
         Excluded labels have 0, absent cells NaN.
@@ -186,14 +187,12 @@ class LabelMaps:
         if guide is not self:
             self._memory.guide = guide
 
-    def listed_values(self, panel: SparsePanel) -> NDArray[np.float64]:
+    def listed_values(self, panel: SparsePanel) -> Floats:
         """Values by which the listed cells of a checked panel are compared."""
         self._check_panel(panel)
-        return self._map_each(panel.cells, panel.listed.indices, to_probability=False)
+        return self._map_each(panel.cells, panel.positions.indices, to_probability=False)
 
-    def probabilities_at(
-        self, cells: NDArray[Any], labels: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def probabilities_at(self, cells: Array, labels: NDArray[np.int32]) -> Floats:
         """Calibrated probabilities of valid scores, each with its label.
 
         Examples
@@ -207,9 +206,7 @@ class LabelMaps:
         """
         return self._map_each(cells, labels, to_probability=True)
 
-    def _map_each(
-        self, cells: NDArray[Any], labels: NDArray[np.int32], *, to_probability: bool
-    ) -> NDArray[np.float64]:
+    def _map_each(self, cells: Array, labels: NDArray[np.int32], *, to_probability: bool) -> Floats:
         from oddslip.kernels.maps import map_cells
 
         constants = self.a if to_probability else self._constants
@@ -226,16 +223,16 @@ class LabelMaps:
 
         columns = np.empty((panel.n_rows, k), np.int32)
         cells = np.ascontiguousarray(panel.cells)
-        rank_lists(*panel.listed, cells, k, *self._arguments(self._constants), columns)
+        rank_lists(*panel.positions, cells, k, *self._arguments(self._constants), columns)
         return columns
 
-    def evaluate(self, scores: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, scores: Array) -> Floats:
         """Values of valid scores."""
         values = np.empty(scores.shape)
         self._map_scores(scores, values, to_probability=False)
         return values
 
-    def invert(self, targets: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+    def invert(self, targets: Floats, low: float, high: float) -> Floats:
         """Approximately the lowest scores that reach the targets, of shape (any, n_labels)."""
         from oddslip.kernels.fused import invert_maps
 
@@ -255,18 +252,18 @@ class LabelMaps:
                 f"got {panel.n_labels}."
             )
 
-    def _arguments(self, constants: NDArray[np.float64]) -> tuple[Any, ...]:
+    def _arguments(self, constants: Floats) -> tuple[Any, ...]:
         """Arguments of the kernels."""
         arrays = (self.code, constants, self.b, self.c, self.start, self.stop, self.x, self._knots)
         return (*arrays, int(self.kind == "margin"), int(self.scale == "log_odds"))
 
-    def _map(self, panel: Panel, mapped: NDArray[Any], *, to_probability: bool) -> None:
+    def _map(self, panel: Panel, mapped: Array, *, to_probability: bool) -> None:
         self._check_panel(panel)
         scores = np.ascontiguousarray(panel.scores)
         if self._map_scores(scores, mapped, to_probability=to_probability):
             panel.mended()  # raises an error that names the first invalid cell
 
-    def _map_scores(self, scores: Any, mapped: NDArray[Any], *, to_probability: bool) -> int:
+    def _map_scores(self, scores: ScoresLike, mapped: Array, *, to_probability: bool) -> int:
         """Map cells; returns the number of invalid ones."""
         from oddslip.kernels.maps import map_cells
 
@@ -331,7 +328,7 @@ def bounds_of(kind: Kind, dtype: Any) -> tuple[float, float]:
     return (0.0 if kind == "probability" else -top), top
 
 
-def choose_levels(maps: LabelMaps, scores: NDArray[Any], values: NDArray[Any], k: int) -> Levels:
+def choose_levels(maps: LabelMaps, scores: Array, values: Array, k: int) -> Levels:
     """Levels around the k-th values of a sample of rows. Needs ``4 * k <= n_labels``."""
     from oddslip.kernels.fused import LEVELS
 
@@ -372,7 +369,7 @@ def no_levels(dtype: np.dtype[Any], n_labels: int) -> Levels:
     return Levels(np.full(1, np.inf), none, np.empty(0, np.int64), none)
 
 
-def _invert(maps: LabelMaps, taus: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _invert(maps: LabelMaps, taus: Floats, dtype: np.dtype[Any]) -> Array:
     """Keys below which no cell of a label reaches a level; shape (levels, labels)."""
     from oddslip.kernels.keys import LIMITS, UNSIGNED, keys_of, scores_of
 
@@ -383,7 +380,7 @@ def _invert(maps: LabelMaps, taus: NDArray[np.float64], dtype: np.dtype[Any]) ->
         targets = taus[:, None] - _slack(maps, taus)
     guesses = maps.invert(targets, low, high)
     nearest = np.clip(guesses, low, high).astype(dtype) + dtype.type(0)
-    keys: NDArray[Any] = keys_of(nearest, maps.kind).copy()
+    keys: Array = keys_of(nearest, maps.kind).copy()
     keys[guesses > high] = limit + 1
     # A key is right if the one below does not reach the level. Go down until it is.
     stride = np.ones_like(keys)
@@ -396,7 +393,7 @@ def _invert(maps: LabelMaps, taus: NDArray[np.float64], dtype: np.dtype[Any]) ->
         stride = np.where(too_high, np.minimum(stride, limit // 2) * unsigned.type(2), stride)
 
 
-def _slack(maps: LabelMaps, taus: NDArray[np.float64]) -> NDArray[np.float64]:
+def _slack(maps: LabelMaps, taus: Floats) -> Floats:
     """Upper bound on the error of rounding that can make a map non-monotone. Knots are exact."""
     from oddslip.kernels.maps import AFFINE, BETA, IDENTITY
 

@@ -15,7 +15,7 @@ from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally
-from oddslip.core.types import PerLabel
+from oddslip.core.types import Array, Bools, Floats, Ints, PerLabel
 from oddslip.core.weights import per_label, resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source
@@ -35,10 +35,10 @@ class LabelRecord:
     """
 
     action: tuple[str, ...]
-    n_positives: NDArray[np.int64]
-    prior: NDArray[np.float64]
+    n_positives: Ints
+    prior: Floats
     prior_source: str
-    dead: NDArray[np.bool_]
+    dead: Bools
 
     @property
     def n_dead(self) -> int:
@@ -75,9 +75,7 @@ def check_policy(dead: str, tau: Any) -> None:
         raise InvalidInput(f"tau must be a whole number, at least 0, got tau={tau!r}.")
 
 
-def find_prior(
-    prior: Any, n_positives: NDArray[Any], n_rows: Any
-) -> tuple[NDArray[np.float64], str]:
+def find_prior(prior: PerLabel, n_positives: Array, n_rows: Any) -> tuple[Floats, str]:
     """Prior of each label and where it comes from.
 
     Given training prevalences are taken as they are. Otherwise it is the calibration prevalence,
@@ -86,54 +84,57 @@ def find_prior(
     if prior is None:
         smoothed = (n_positives.astype(np.float64) + 0.5) / (n_rows + 1.0)
         return smoothed, "smoothed calibration prevalence"
-    given = per_label("prior", prior, n_positives.size)
-    wrong = np.flatnonzero(~((given >= 0) & (given <= 1)))
+    values = per_label("prior", prior, n_positives.size)
+    wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
     if wrong.size:
         raise InvalidInput(
-            f"prior must be between 0 and 1, got {given[wrong[0]]:g} for label {wrong[0]}."
+            f"prior must be between 0 and 1, got {values[wrong[0]]:g} for label {wrong[0]}."
         )
-    return given.copy(), "given"
+    return values.copy(), "given"
 
 
-def find_unobservable(
-    seen: LabelTotals, prior: NDArray[np.float64], prior_source: str
-) -> NDArray[np.bool_]:
+def find_unobservable(totals: LabelTotals, prior: Floats, prior_source: str) -> Bools:
     """Labels of which these rows say nothing: a given prior promises positives, and none is there.
 
     They were not recorded yet, or fell out on the way. That they are none is no news of the label.
 
     Examples
     --------
-    >>> seen = LabelTotals.alike(np.array([0, 0, 1]), 300)
-    >>> find_unobservable(seen, np.array([0.1, 0.01, 0.1]), "given")
+    >>> totals = LabelTotals.alike(np.array([0, 0, 1]), 300)
+    >>> find_unobservable(totals, np.array([0.1, 0.01, 0.1]), "given")
     array([ True, False, False])
     """
-    missed = (seen.n_positives == 0) & (prior * seen.total >= MISSED)
+    missed = (totals.n_positives == 0) & (prior * totals.total >= MISSED)
     return np.asarray(missed & (prior_source == "given"))
 
 
 def weights_trained(
-    weights: Any, record: LabelRecord, seen: LabelTotals, label_names: Sequence[str] | None = None
-) -> NDArray[np.float64]:
+    weights: PerLabel,
+    record: LabelRecord,
+    totals: LabelTotals,
+    label_names: Sequence[str] | None = None,
+) -> Floats:
     """Weights of all labels; a name is read off the prior where given, else off the positives."""
-    given = record.prior_source == "given"
-    counts = (record.prior, 1) if given else (seen.positives, seen.total)
+    from_prior = record.prior_source == "given"
+    counts = (record.prior, 1) if from_prior else (totals.positives, totals.total)
     return resolve_weights(weights, *counts, label_names=label_names, in_order=True)
 
 
-def record_policy(seen: LabelTotals, policy: DeadLabelPolicy, fallback: Any = False) -> LabelRecord:
+def record_policy(
+    totals: LabelTotals, policy: DeadLabelPolicy, fallback: Any = False
+) -> LabelRecord:
     """Labels with at most ``tau`` positives are dead; the others are calibrated, or fall back."""
-    priors, origin = find_prior(policy.prior, seen.positives, seen.total)
-    is_dead = seen.n_positives <= policy.tau
+    priors, origin = find_prior(policy.prior, totals.positives, totals.total)
+    is_dead = totals.n_positives <= policy.tau
     action = np.where(is_dead, policy.dead, np.where(fallback, "fallback", "calibrated"))
-    return LabelRecord(tuple(action.tolist()), seen.n_positives, priors, origin, is_dead)
+    return LabelRecord(tuple(action.tolist()), totals.n_positives, priors, origin, is_dead)
 
 
-def record_alike(action: str, seen: LabelTotals, prior: Any = None) -> LabelRecord:
+def record_alike(action: str, totals: LabelTotals, prior: PerLabel = None) -> LabelRecord:
     """All labels are treated alike; none is dead, since nothing is fitted to one alone."""
-    priors, origin = find_prior(prior, seen.positives, seen.total)
+    priors, origin = find_prior(prior, totals.positives, totals.total)
     nobody = np.zeros(priors.size, np.bool_)
-    return LabelRecord((action,) * priors.size, seen.n_positives, priors, origin, nobody)
+    return LabelRecord((action,) * priors.size, totals.n_positives, priors, origin, nobody)
 
 
 class CheckedScores(MergeableTally):
@@ -174,6 +175,7 @@ def count_positives(source: Source) -> LabelTotals:
     return LabelTotals(n_positives, weight.floats(units), source.totals())
 
 
+# One parameter for each array of `LabelMaps` that a caller may set.
 def build_maps(
     kind: Kind,
     scale: Scale,
@@ -197,16 +199,16 @@ def build_maps(
         codes[is_dead & (action == policy)] = dead_code
     indptr, x, y = knots or (np.zeros(n + 1, np.int64), np.empty(0), np.empty(0))
 
-    def kept(values: Any) -> NDArray[np.float64]:
+    def unless_dead(values: Any) -> Floats:
         return np.where(is_dead, 0.0, values).astype(np.float64)
 
     return LabelMaps(
         kind=kind,
         scale=scale,
         code=codes,
-        a=np.where(codes == CONSTANT, np.where(is_dead, record.prior, a), kept(a)),
-        b=kept(b),
-        c=kept(c),
+        a=np.where(codes == CONSTANT, np.where(is_dead, record.prior, a), unless_dead(a)),
+        b=unless_dead(b),
+        c=unless_dead(c),
         start=indptr[:-1].astype(np.int64),
         stop=indptr[1:].astype(np.int64),
         x=x,
@@ -235,7 +237,7 @@ def build_shared_maps(kind: Kind, n_labels: int, knots: Knots, *, step: bool = F
     )
 
 
-def possible_prior(prior: NDArray[np.float64], n_rows: Any) -> NDArray[np.float64]:
+def possible_prior(prior: Floats, n_rows: Any) -> Floats:
     """Priors of 0 and 1 as the rarest and commonest that still have log-odds.
 
     A label that was never true in training may be true some day: it counts as rare as half a

@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators.fingerprint import Fingerprint
 from oddslip.core.proportions import odds_apart, rate_chances
 from oddslip.core.results import label_frame, plain
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from oddslip.core.types import Array, Bools, Floats, Ints, JsonObject
 
 SURE = 6.63  # twice the gain in log-likelihood: the 1% critical value of a chi-squared test
 MISFIT = 0.01  # probability of any false misfit among all labels
@@ -56,7 +53,7 @@ class PriorShift:
         """Labels whose probabilities are corrected."""
         return int((self.shift != 0).sum())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """All columns in built-in types."""
         return plain(self._columns())  # type: ignore[no-any-return]
 
@@ -115,7 +112,7 @@ def find_prior_shift(
     )
 
 
-def cut_places(counts: NDArray[Any]) -> NDArray[np.int64]:
+def cut_places(counts: Array) -> Ints:
     """Bins at which the cells of each label are cut by `SHARES`; shape (n_labels, cuts).
 
     The cells of a bin fall below a cut at the low end, and above it otherwise.
@@ -126,7 +123,7 @@ def cut_places(counts: NDArray[Any]) -> NDArray[np.int64]:
     return np.sort(np.stack(places, axis=1), axis=1)
 
 
-def count_above(counts: NDArray[Any], places: NDArray[np.int64]) -> Floats:
+def count_above(counts: Array, places: Ints) -> Floats:
     """Cells of each label in the bins from each place on."""
     sums = np.zeros((len(counts), counts.shape[1] + 1))
     np.cumsum(counts[:, ::-1], axis=1, out=sums[:, 1:])

@@ -9,6 +9,8 @@ from oddslip.cli.demo import demo
 from oddslip.cli.diagnose import diagnose, plan
 from oddslip.cli.evaluate import evaluate, rank
 from oddslip.cli.export import export
+from oddslip.cli.fold import fold
+from oddslip.cli.lint import lint
 from oddslip.cli.repair import apply, fit
 from oddslip.cli.run import run
 from oddslip.cli.train import score, train
@@ -16,8 +18,8 @@ from oddslip.errors import InvalidInput
 
 HELP = """Has a per-label class weight broken your top-K ranker? Find out, and repair it.
 
-Exit codes: 0 done, 1 a fault of ours, 2 bad input or usage (one line), 3 a check did not pass,
-130 Ctrl-C, 143 killed.
+Exit codes: 0 done, 1 a fault of ours (of lint: findings), 2 bad input or usage (one line), 3 a
+check did not pass, 130 Ctrl-C, 143 killed.
 """
 
 app = typer.Typer(
@@ -27,8 +29,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-DIAGNOSE = (demo, plan, evaluate, diagnose)
-REPAIR = (fit, apply, rank, export, check, trend)
+DIAGNOSE = (demo, lint, plan, evaluate, diagnose)
+REPAIR = (fit, apply, rank, export, fold, check, trend)
 for command in (*DIAGNOSE, *REPAIR, train, score):
     app.command()(command)
 

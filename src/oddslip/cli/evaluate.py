@@ -116,8 +116,7 @@ def evaluate(
       oddslip evaluate table/ -k 7 --engine spark --master spark://host:7077 --row-id customer
     """
     if metric is not None:
-        from oddslip.metrics.at_k import check_choice
-        from oddslip.metrics.evaluation import NAMES
+        from oddslip.metrics.at_k import NAMES, check_choice
 
         check_choice("metric", metric, NAMES)
     inputs = Inputs.of(context)

@@ -21,7 +21,18 @@ if TYPE_CHECKING:
 # Options that name a file to write. The log that `trend` reads is an argument.
 OUTPUTS = ("output", "html", "figure", "json_file", "junit", "log", "page", "regimes")
 INPUTS = (
-    *("scores", "labels", "repair", "model", "features", "log", "against", "baseline", "exclude"),
+    *(
+        "scores",
+        "labels",
+        "repair",
+        "model",
+        "models",
+        "features",
+        "log",
+        "against",
+        "baseline",
+        "exclude",
+    ),
     *("label_names", "sample_weight", "weights", "propensities", "prior", "unweighted"),
     *("calibration", "calibration_labels", "calibration_exclude", "validation", "check"),
 )

@@ -41,6 +41,9 @@ Weights = Annotated[
         f"{options.RESOLVED}"
     ),
 ]
+Foldable = Annotated[
+    bool, typer.Option("--foldable", help="Choose among repairs that `oddslip fold` can use.")
+]
 Interpolation = Annotated[str, typer.Option(help="Of isotonic maps: linear or step.")]
 TopK = Annotated[
     int | None, typer.Option("--top-k", "-k", help="Write the top K instead of all scores.")
@@ -58,6 +61,7 @@ def fit(
     propensities: options.Propensities = None,
     rule: Rule = "auto",
     calibrator: CalibratorName = None,
+    foldable: Foldable = False,
     dead: Dead = "prior",
     tau: Tau = 0,
     prior: options.Prior = None,
@@ -134,7 +138,7 @@ def _build(context: typer.Context, kind: str) -> Calibrator | Repair:
             "fit chooses by the top K you deploy. Pass -k, or take a calibrator as it is "
             "with --calibrator isotonic."
         )
-    arguments |= pick(context, "k", "rule", "metric", "seed")
+    arguments |= pick(context, "k", "rule", "metric", "seed", "foldable")
     return oddslip.Repair(**arguments, propensities=read_propensities(values["propensities"]))
 
 

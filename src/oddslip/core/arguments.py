@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import Floats
 from oddslip.errors import InvalidInput
 
 MAX_REPLICATES = 1_000_000
@@ -136,7 +136,7 @@ def reject_masked(
     return np.ma.getdata(cells)
 
 
-def as_numbers(what: str, values: Any) -> NDArray[np.float64]:
+def as_numbers(what: str, values: Any) -> Floats:
     """Numbers as float64, or an error that says what came instead. Truth values are none.
 
     Examples

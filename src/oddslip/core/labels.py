@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from oddslip.core.arguments import reject_masked
 from oddslip.core.row_ids import are_integers, match_labels, refuse_positions
 from oddslip.core.sparse import label_rows
+from oddslip.core.types import Array, Bools, Floats, Ints, LabelsLike
 from oddslip.errors import InvalidInput
 from oddslip.io.inputs import FileArray
 
@@ -25,15 +26,15 @@ NameOf = Callable[[int], str]
 class Positives(NamedTuple):
     """True labels of some rows: row i has ``indices[indptr[i]:indptr[i + 1]]``, ascending."""
 
-    indptr: NDArray[np.int64]
+    indptr: Ints
     indices: NDArray[np.int32]
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """True labels per row."""
         return np.diff(self.indptr)
 
-    def take(self, rows: NDArray[np.int64]) -> Positives:
+    def take(self, rows: Ints) -> Positives:
         """The positives of some rows, in the order given."""
         counts = self.counts[rows]
         indptr = np.concatenate([[0], np.cumsum(counts)])
@@ -43,7 +44,7 @@ class Positives(NamedTuple):
     def columns(self, places: NDArray[np.int32]) -> Positives:
         """The same cells where each label has another index, or -1 and is left out."""
         indices = places[self.indices]
-        moved = Positives(self.indptr, indices).kept(indices >= 0)
+        moved = Positives(self.indptr, indices).filter(indices >= 0)
         rows = np.repeat(np.arange(moved.indptr.size - 1), moved.counts)
         return Positives(moved.indptr, moved.indices[np.lexsort((moved.indices, rows))])
 
@@ -52,17 +53,17 @@ class Positives(NamedTuple):
         indptr = self.indptr[start : stop + 1]
         return Positives(indptr - indptr[0], self.indices[indptr[0] : indptr[-1]])
 
-    def places(self, n_labels: int) -> NDArray[np.int64]:
+    def places(self, n_labels: int) -> Ints:
         """Each cell's row * n_labels + label, ascending."""
         rows = np.repeat(np.arange(self.indptr.size - 1), self.counts)
         return rows * n_labels + self.indices
 
-    def kept(self, mask: NDArray[np.bool_]) -> Positives:
+    def filter(self, mask: Bools) -> Positives:
         """Those of the cells that are wanted."""
         ends = np.concatenate([[0], np.cumsum(mask)])[self.indptr]
         return Positives(ends.astype(np.int64), self.indices[mask])
 
-    def among(self, others: Positives, n_labels: int) -> NDArray[np.int64]:
+    def among(self, others: Positives, n_labels: int) -> Ints:
         """Where each cell stands among others; -1 where it does not."""
         mine, theirs = self.places(n_labels), others.places(n_labels)
         places = np.searchsorted(theirs, mine)
@@ -78,12 +79,12 @@ class LabelTotals(NamedTuple):
     total of its own.
     """
 
-    n_positives: NDArray[np.int64]
-    positives: NDArray[np.float64]
+    n_positives: Ints
+    positives: Floats
     total: Any
 
     @classmethod
-    def alike(cls, n_positives: NDArray[np.int64], total: Any) -> LabelTotals:
+    def alike(cls, n_positives: Ints, total: Any) -> LabelTotals:
         """Of rows that count alike."""
         return cls(n_positives, n_positives.astype(np.float64), total * 1.0)
 
@@ -101,11 +102,11 @@ class Labels(Protocol):
         """The same as 0/1 cells, of shape (rows, labels)."""
         ...
 
-    def take(self, rows: NDArray[np.int64]) -> Labels:
+    def take(self, rows: Ints) -> Labels:
         """The labels of some rows, in the order given."""
         ...
 
-    def columns(self, order: NDArray[np.int64]) -> Labels:
+    def columns(self, order: Ints) -> Labels:
         """All labels, in the order given."""
         ...
 
@@ -113,9 +114,7 @@ class Labels(Protocol):
 class DenseLabels:
     """A 0/1 array of shape (rows, labels), read where it lies; its labels perhaps in ``order``."""
 
-    def __init__(
-        self, array: NDArray[Any] | FileArray, order: NDArray[np.int64] | None = None
-    ) -> None:
+    def __init__(self, array: Array | FileArray, order: Ints | None = None) -> None:
         if array.dtype.kind not in "biuf":
             raise InvalidInput(
                 f"labels must be numbers 0 or 1, got an array of dtype {array.dtype}. "
@@ -151,18 +150,16 @@ class DenseLabels:
             cells = np.ascontiguousarray(block.astype(np.uint8))
         return cells
 
-    def take(self, rows: NDArray[np.int64]) -> DenseLabels:
+    def take(self, rows: Ints) -> DenseLabels:
         """The labels of some rows, in the order given."""
         return DenseLabels(self.array[rows], self.order)
 
-    def columns(self, order: NDArray[np.int64]) -> DenseLabels:
+    def columns(self, order: Ints) -> DenseLabels:
         """All labels, in the order given."""
         return DenseLabels(self.array, order if self.order is None else self.order[order])
 
 
-def _wrong_cell(
-    block: NDArray[Any], wrong: NDArray[np.bool_], start: int, name_of: NameOf
-) -> InvalidInput:
+def _wrong_cell(block: Array, wrong: Bools, start: int, name_of: NameOf) -> InvalidInput:
     row, label = divmod(int(np.flatnonzero(wrong.ravel())[0]), block.shape[1])
     return InvalidInput(
         f"labels must be 0 or 1, got {block[row, label]:g} "
@@ -175,10 +172,10 @@ class SparseLabels:
 
     def __init__(
         self,
-        indptr: NDArray[np.int64],
+        indptr: Ints,
         indices: NDArray[np.int32],
         shape: tuple[int, int],
-        row_ids: NDArray[Any] | None = None,
+        row_ids: Array | None = None,
     ) -> None:
         self.indptr, self.indices, self.shape, self.row_ids = indptr, indices, shape, row_ids
 
@@ -193,13 +190,13 @@ class SparseLabels:
         cells[np.repeat(np.arange(stop - start), np.diff(indptr)), indices] = 1
         return cells
 
-    def take(self, rows: NDArray[np.int64]) -> SparseLabels:
+    def take(self, rows: Ints) -> SparseLabels:
         """The labels of some rows, in the order given."""
         positives = Positives(self.indptr, self.indices).take(rows)
         ids = None if self.row_ids is None else self.row_ids[rows]
         return SparseLabels(*positives, (int(rows.size), self.shape[1]), ids)
 
-    def columns(self, order: NDArray[np.int64]) -> SparseLabels:
+    def columns(self, order: Ints) -> SparseLabels:
         """All labels, in the order given."""
         places = np.argsort(order).astype(np.int32)
         moved = Positives(self.indptr, self.indices).columns(places)
@@ -252,7 +249,7 @@ def labels_from_lists(
     return SparseLabels(indptr, indices, (len(lists), n_labels))
 
 
-def _find_names(labels: Any, place: dict[str, int], row: int) -> list[int]:
+def _find_names(labels: LabelsLike, place: dict[str, int], row: int) -> list[int]:
     """Where the labels that a row names stand."""
     stranger = next((label for label in labels if label not in place), None)
     if stranger is None:
@@ -268,7 +265,7 @@ def _find_names(labels: Any, place: dict[str, int], row: int) -> list[int]:
 
 
 def as_labels(
-    labels: Any,
+    labels: LabelsLike,
     n_labels: int,
     name_of: NameOf = str,
     label_names: Sequence[str] | None = None,
@@ -321,7 +318,7 @@ def _names_any(lists: Any) -> bool:
     return isinstance(next((label for row in lists for label in row), None), str)
 
 
-def is_nested(labels: Any) -> bool:
+def is_nested(labels: LabelsLike) -> bool:
     """Whether this is a sequence of sequences."""
     if not isinstance(labels, Sequence) or isinstance(labels, str | bytes):
         return False

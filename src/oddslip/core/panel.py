@@ -18,14 +18,17 @@ from oddslip.core.labels import DenseLabels, Labels, Positives, SparseLabels, as
 from oddslip.core.row_ids import (
     are_same,
     counts_up,
+    hash_ids,
+    hash_row_numbers,
     is_frame,
     is_numbering,
     match_labels,
     match_rows,
+    need_ids,
     row_names,
     take_ids,
 )
-from oddslip.core.row_keys import hash_ids, hash_row_numbers, need_ids
+from oddslip.core.types import Array, Bools, Floats, Ints, LabelsLike, ScoresLike
 from oddslip.core.weights import read_numbers
 from oddslip.errors import InvalidInput
 from oddslip.io.inputs import FileArray
@@ -35,15 +38,15 @@ from oddslip.kernels import Kind
 class SampleWeight(NamedTuple):
     """How much each row counts: ``units * unit``. Whole units add up alike in any order."""
 
-    units: NDArray[np.int64]
+    units: Ints
     unit: float
 
     @property
-    def times(self) -> NDArray[np.float64]:
+    def times(self) -> Floats:
         """The weight of each row."""
         return self.floats(self.units)
 
-    def floats(self, units: NDArray[Any]) -> NDArray[np.float64]:
+    def floats(self, units: Array) -> Floats:
         """Sums of units as weights."""
         return np.asarray(units * self.unit, np.float64)
 
@@ -149,11 +152,11 @@ class Panel:
         "twin",
     )
 
-    scores: NDArray[Any]
+    scores: Array
     labels: Labels | None
     kind: Kind
     label_names: tuple[str, ...] | None
-    row_ids: NDArray[Any] | None
+    row_ids: Array | None
     sample_weight: SampleWeight | None
     excluded: Positives | None
     nan_absent: bool
@@ -165,8 +168,8 @@ class Panel:
 
     def __init__(
         self,
-        scores: Any,
-        labels: Any = None,
+        scores: ScoresLike,
+        labels: LabelsLike = None,
         *,
         kind: Kind = "probability",
         label_names: Sequence[str] | None = None,
@@ -217,7 +220,9 @@ class Panel:
             self.scores = self.scores[:, order]
         return names
 
-    def add_labels(self, labels: Any, *, indexed: bool = False, beside: bool = False) -> None:
+    def add_labels(
+        self, labels: LabelsLike, *, indexed: bool = False, beside: bool = False
+    ) -> None:
         """Labels of these rows, matched by the names of rows and labels.
 
         Parameters
@@ -309,7 +314,7 @@ class Panel:
         return block
 
     def row_keys(self) -> NDArray[np.uint64]:
-        """Key of each row: see `oddslip.core.row_keys`. It stays with a row that is taken."""
+        """Key of each row: see `oddslip.core.row_ids`. It stays with a row that is taken."""
         if self._row_keys is None:
             if self.row_ids is not None:
                 self._row_keys = hash_ids(self.row_ids)
@@ -348,12 +353,12 @@ class Panel:
             absent.reshape(-1)[self.excluded.places(self.n_labels)] = True
         return DenseLabels(absent).positives(0, self.n_rows)
 
-    def present_keys(self) -> NDArray[Any]:
+    def present_keys(self) -> Array:
         """Keys of the scores of a checked panel, 0 where a cell is absent."""
         keys, there = self.keys(), self.present()
         return keys if there is None else np.where(there, keys, keys.dtype.type(0))
 
-    def present(self) -> NDArray[np.bool_] | None:
+    def present(self) -> Bools | None:
         """Which cells are there, as bool of the shape of the scores; None where all are."""
         absent = self.absent
         if absent is None:
@@ -362,7 +367,7 @@ class Panel:
         there.reshape(-1)[absent.places(self.n_labels)] = False
         return there
 
-    def n_present(self) -> NDArray[np.float64]:
+    def n_present(self) -> Floats:
         """The weight of each label's cells that are there: their number, where rows count alike."""
         absent, weight = self.absent, self.sample_weight
         units = np.ones(self.n_rows) if weight is None else weight.times
@@ -377,11 +382,9 @@ class Panel:
         absent = self.absent
         if absent is None:
             return positives
-        return positives.kept(positives.among(absent, self.n_labels) < 0)
+        return positives.filter(positives.among(absent, self.n_labels) < 0)
 
-    def filled(
-        self, some: NDArray[Any] | None = None
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    def filled(self, some: Array | None = None) -> tuple[Array, Array, Floats]:
         """Scores with some valid score of the same label in place of every absent one.
 
         What is added up label by label can be added up over these, less what was too much: the
@@ -410,11 +413,11 @@ class Panel:
         there = self.present()
         return cells if there is None else cells * there
 
-    def keys(self) -> NDArray[Any]:
+    def keys(self) -> Array:
         """Order-preserving keys of the scores, not yet checked: see `limit` and `mended`."""
         from oddslip.kernels.keys import keys_of
 
-        keys: NDArray[Any] = keys_of(np.ascontiguousarray(self.scores), self.kind)
+        keys: Array = keys_of(np.ascontiguousarray(self.scores), self.kind)
         return keys
 
     @property
@@ -449,7 +452,7 @@ class Panel:
             mended.excluded, mended.nan_absent = self.absent, False
         return mended
 
-    def _complaint(self, wrong: NDArray[np.bool_]) -> str:
+    def _complaint(self, wrong: Bools) -> str:
         row, label = divmod(int(np.flatnonzero(wrong.ravel())[0]), self.n_labels)
         value = self.scores[row, label]
         place = f"{self.name_row(row)}, label {self.name_of(label)!r}"
@@ -470,32 +473,32 @@ class Panel:
 class SparsePanel(Panel):
     """A panel of which only some cells are stored: those a row has candidates for.
 
-    ``listed`` are their labels, row by row, and ``cells`` their scores. Whoever does not know of
+    ``positions`` are their labels, row by row, and ``cells`` their scores. Whoever does not know of
     lists sees all cells, most of them absent.
     """
 
-    __slots__ = ("_dense", "cells", "listed", "shape")
+    __slots__ = ("_dense", "cells", "positions", "shape")
 
-    _dense: NDArray[Any] | None
-    listed: Positives
-    cells: NDArray[Any]
+    _dense: Array | None
+    positions: Positives
+    cells: Array
     shape: tuple[int, int]
 
     @classmethod
-    def made(
+    def of(
         cls,
-        listed: Positives,
-        cells: NDArray[Any],
+        positions: Positives,
+        cells: Array,
         n_labels: int,
         *,
-        labels: Any = None,
+        labels: LabelsLike = None,
         kind: Kind = "probability",
         label_names: Sequence[str] | None = None,
         row_ids: Any = None,
         beside: bool = False,
     ) -> SparsePanel:
         """Of checked lists; labels and names pass the gate."""
-        shape = (listed.indptr.size - 1, n_labels)
+        shape = (positions.indptr.size - 1, n_labels)
         if 0 in shape:
             raise InvalidInput(
                 f"scores must hold at least one row and one label, got shape {shape}."
@@ -505,12 +508,12 @@ class SparsePanel(Panel):
         if labels is not None:
             gate.add_labels(labels, beside=beside)
         panel: SparsePanel = object.__new__(cls)
-        panel._put(listed, cells, shape)
+        panel._put(positions, cells, shape)
         gate._cut(panel, 0, shape[0])
         return panel
 
-    def _put(self, listed: Positives, cells: NDArray[Any], shape: tuple[int, int]) -> None:
-        self.listed, self.cells, self.shape, self._dense = listed, cells, shape, None
+    def _put(self, positions: Positives, cells: Array, shape: tuple[int, int]) -> None:
+        self.positions, self.cells, self.shape, self._dense = positions, cells, shape, None
 
     @property
     def n_rows(self) -> int:
@@ -523,11 +526,11 @@ class SparsePanel(Panel):
         return self.shape[1]
 
     @property
-    def scores(self) -> NDArray[Any]:  # type: ignore[override]
+    def scores(self) -> Array:  # type: ignore[override]
         """All cells: 0.5 where there is none."""
         if self._dense is None:
             dense = np.full(self.shape, 0.5, self.cells.dtype)
-            dense.reshape(-1)[self.listed.places(self.n_labels)] = self.cells
+            dense.reshape(-1)[self.positions.places(self.n_labels)] = self.cells
             self._dense = dense
         return self._dense
 
@@ -538,39 +541,39 @@ class SparsePanel(Panel):
 
     @property
     def absent(self) -> Positives | None:
-        """All cells that are not listed."""
+        """All cells that are no candidates."""
         if self._absent is None:
             absent = np.ones(self.shape, np.bool_)
-            absent.reshape(-1)[self.listed.places(self.n_labels)] = False
+            absent.reshape(-1)[self.positions.places(self.n_labels)] = False
             self._absent = DenseLabels(absent).positives(0, self.n_rows)
         return self._absent if self._absent.indices.size else None
 
-    def n_present(self) -> NDArray[np.float64]:
+    def n_present(self) -> Floats:
         """The weight of each label's cells."""
         weight = self.sample_weight
-        each = None if weight is None else np.repeat(weight.times, self.listed.counts)
-        return np.bincount(self.listed.indices, each, self.n_labels).astype(np.float64)
+        each = None if weight is None else np.repeat(weight.times, self.positions.counts)
+        return np.bincount(self.positions.indices, each, self.n_labels).astype(np.float64)
 
     def _present(self, positives: Positives) -> Positives:
-        return positives.kept(positives.among(self.listed, self.n_labels) >= 0)
+        return positives.filter(positives.among(self.positions, self.n_labels) >= 0)
 
     def rows(self, start: int, stop: int) -> SparsePanel:
         """The panel of rows ``start`` to ``stop``: views, nothing copied or checked again."""
         block: SparsePanel = object.__new__(SparsePanel)
-        indptr = self.listed.indptr
+        indptr = self.positions.indptr
         cells = self.cells[indptr[start] : indptr[stop]]
-        block._put(self.listed.rows(start, stop), cells, (stop - start, self.n_labels))
+        block._put(self.positions.rows(start, stop), cells, (stop - start, self.n_labels))
         self._cut(block, start, stop)
         return block
 
-    def take(self, rows: NDArray[np.int64]) -> SparsePanel:
+    def take(self, rows: Ints) -> SparsePanel:
         """The panel of some rows, without labels."""
         block: SparsePanel = object.__new__(SparsePanel)
         places: Any = np.arange(self.cells.size)
-        positives = Positives(self.listed.indptr, places).take(rows)
+        positives = Positives(self.positions.indptr, places).take(rows)
         cells = self.cells[positives.indices]
-        listed = Positives(positives.indptr, self.listed.indices[positives.indices])
-        block._put(listed, cells, (int(rows.size), self.n_labels))
+        positions = Positives(positives.indptr, self.positions.indices[positives.indices])
+        block._put(positions, cells, (int(rows.size), self.n_labels))
         self._cut(block, 0, self.n_rows)
         return block
 
@@ -578,26 +581,26 @@ class SparsePanel(Panel):
         """The panel of some labels: ``place`` is the new index of each, or -1."""
         block = self.rows(0, self.n_rows)
         numbers: Any = np.arange(self.cells.size)
-        rows = np.repeat(np.arange(self.n_rows), self.listed.counts)
-        order = np.lexsort((place[self.listed.indices], rows))
-        moved = Positives(self.listed.indptr, numbers[order])
-        inside = moved.kept(place[self.listed.indices[order]] >= 0)
-        listed = Positives(inside.indptr, place[self.listed.indices[inside.indices]])
-        block._put(listed, self.cells[inside.indices], (self.n_rows, n_labels))
+        rows = np.repeat(np.arange(self.n_rows), self.positions.counts)
+        order = np.lexsort((place[self.positions.indices], rows))
+        moved = Positives(self.positions.indptr, numbers[order])
+        inside = moved.filter(place[self.positions.indices[order]] >= 0)
+        positions = Positives(inside.indptr, place[self.positions.indices[inside.indices]])
+        block._put(positions, self.cells[inside.indices], (self.n_rows, n_labels))
         return block
 
     def without(self, excluded: Positives) -> SparsePanel:
         """The panel less the cells that are excluded."""
         block = self.rows(0, self.n_rows)
-        kept = self.listed.among(excluded, self.n_labels) < 0
-        block._put(self.listed.kept(kept), self.cells[kept], self.shape)
+        others = self.positions.among(excluded, self.n_labels) < 0
+        block._put(self.positions.filter(others), self.cells[others], self.shape)
         return block
 
-    def cell_keys(self) -> NDArray[Any]:
-        """Keys of the listed cells, checked."""
+    def cell_keys(self) -> Array:
+        """Keys of the candidate cells, checked."""
         from oddslip.kernels.keys import keys_of, largest_key
 
-        keys: NDArray[Any] = keys_of(np.ascontiguousarray(self.cells)[None], self.kind)
+        keys: Array = keys_of(np.ascontiguousarray(self.cells)[None], self.kind)
         if keys.size and int(largest_key(keys)) > self.limit:
             return self.mended().cell_keys()
         return np.asarray(keys[0])
@@ -622,25 +625,25 @@ class SparsePanel(Panel):
         wrong = outside if self.kind == "probability" else ~np.isfinite(self.cells)
         if wrong.any():
             cells = np.zeros(self.shape, np.bool_)
-            cells.reshape(-1)[self.listed.places(self.n_labels)[wrong]] = True
+            cells.reshape(-1)[self.positions.places(self.n_labels)[wrong]] = True
             raise InvalidInput(self._complaint(cells))
         block = self.rows(0, self.n_rows)
-        block._put(self.listed, self.cells + 0.0, self.shape)
+        block._put(self.positions, self.cells + 0.0, self.shape)
         return block
 
 
-def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> NDArray[Any]:
+def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> Array:
     """Scores of ranked labels; NaN where a slot is empty."""
     if isinstance(panel, SparsePanel):
         counts = (ranking >= 0).sum(axis=1)
         values = Positives(np.concatenate([[0], np.cumsum(counts)]), ranking[ranking >= 0])
         places = np.full(ranking.shape, -1, np.int64)
         order = np.argsort(values.places(panel.n_labels))
-        found = np.searchsorted(
-            panel.listed.places(panel.n_labels), values.places(panel.n_labels)[order]
+        sorted_places = np.searchsorted(
+            panel.positions.places(panel.n_labels), values.places(panel.n_labels)[order]
         )
-        back = np.empty_like(found)
-        back[order] = found
+        back = np.empty_like(sorted_places)
+        back[order] = sorted_places
         places[ranking >= 0] = back
         return np.append(panel.cells, panel.cells.dtype.type(np.nan))[places]
     cells = np.take_along_axis(panel.scores, np.maximum(ranking, 0).astype(np.int64), axis=1)
@@ -652,7 +655,7 @@ class StoredPanel(Panel):
 
     __slots__ = ("_cells", "_place", "_shape")
 
-    _cells: NDArray[Any] | None
+    _cells: Array | None
     _place: tuple[FileArray, int]
     _shape: tuple[int, ...]
 
@@ -665,7 +668,7 @@ class StoredPanel(Panel):
         return panel
 
     @property
-    def scores(self) -> NDArray[Any]:
+    def scores(self) -> Array:
         """All cells, read once."""
         if self._cells is None:
             array, start = self._place
@@ -673,7 +676,7 @@ class StoredPanel(Panel):
         return self._cells
 
     @scores.setter
-    def scores(self, cells: NDArray[Any]) -> None:
+    def scores(self, cells: Array) -> None:
         self._cells, self._shape = cells, cells.shape
 
     @property
@@ -714,14 +717,14 @@ class _Rows:
     def truths(self, start: int, stop: int, name_of: Any = str) -> NDArray[np.uint8]:
         return self.labels.truths(self.start + start, self.start + stop, name_of)
 
-    def take(self, rows: NDArray[np.int64]) -> Labels:
+    def take(self, rows: Ints) -> Labels:
         return self.labels.take(self.start + rows)
 
-    def columns(self, order: NDArray[np.int64]) -> Labels:
+    def columns(self, order: Ints) -> Labels:
         return _Rows(self.labels.columns(order), self.start, self.start + self.shape[0])
 
 
-def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
+def _as_scores(scores: ScoresLike, names: Any = None) -> Array:
     def name_of(label: int) -> str:
         named = tuple(names) if hasattr(names, "__iter__") else ()
         return str(named[label] if label < len(named) else label)
@@ -743,7 +746,7 @@ def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
             f"scores must hold at least one row and one label, got shape {array.shape}."
         )
     if array.dtype in (np.float32, np.float64):
-        return cast("NDArray[Any]", array)
+        return cast("Array", array)
     if array.dtype.kind not in "biuf":
         raise InvalidInput(
             f"scores must be numbers, got dtype {array.dtype}. Convert them to float32 or float64."
@@ -751,7 +754,7 @@ def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
     return np.asarray(array, np.float32 if array.dtype.itemsize <= 2 else np.float64)
 
 
-def _positive_columns(scores: Any) -> Any:
+def _positive_columns(scores: ScoresLike) -> Any:
     """One table of what `predict_proba` of several outputs gives: an array of two columns each."""
     if not (
         isinstance(scores, list) and scores and all(getattr(a, "ndim", 0) == 2 for a in scores)
@@ -774,12 +777,12 @@ def _frame_names(table: Any) -> list[str] | None:
     return [str(name) for name in table.columns]
 
 
-def _frame_cells(frame: Any, what: str = "scores") -> NDArray[Any]:
+def _frame_cells(frame: Any, what: str = "scores") -> Array:
     """Cells of a frame. Types of pandas that know of missing cells become NumPy's.
 
     A missing score is NaN, which whoever reads it judges. A missing label is refused.
     """
-    cells: NDArray[Any] = frame.to_numpy()
+    cells: Array = frame.to_numpy()
     if cells.dtype != object:
         return cells
     missing: Any = frame.isna() if hasattr(frame, "isna") else cells == None  # noqa: E711

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from oddslip.core.types import Floats
 
 _EXACT = 64  # pairs looked at closely
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oddslip.core.types import ScoresLike
 from oddslip.errors import MissingDependency
 
 
@@ -66,7 +67,7 @@ def html_findings(findings: Iterable[Any]) -> str:
     return items and f"<ul>{items}</ul>"
 
 
-def name_ranking(ranking: Any, label_names: Sequence[str] | None, scores: Any = None) -> Any:
+def name_ranking(ranking: Any, label_names: Sequence[str] | None, scores: ScoresLike = None) -> Any:
     """Names of ranked labels, as text where they have no names; None where a slot is empty.
 
     Parameters
@@ -87,7 +88,7 @@ def name_ranking(ranking: Any, label_names: Sequence[str] | None, scores: Any = 
     return frame_like(scores, np.array([*names, None], object)[ranking], "label")
 
 
-def frame_like(scores: Any, slots: Any, name: str) -> Any:
+def frame_like(scores: ScoresLike, slots: Any, name: str) -> Any:
     """One column per slot, such as label_1, with the index of a pandas frame; else the array."""
     if not (hasattr(scores, "iloc") and hasattr(scores, "columns")):
         return slots

@@ -1,6 +1,10 @@
-"""Rows and labels that belong together, matched by their names.
+"""Row ids: matching rows and labels by their names, and the keys of rows.
 
 Names decide; a side without names has its numbers; what cannot be matched is refused.
+
+A row's key is the hash of its id, or of its number where it has no id. It decides the row's fold,
+its place in samples and its bootstrap weights. So these are the same however rows are cut, sorted,
+or spread over threads and machines.
 """
 
 from __future__ import annotations
@@ -14,7 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.types import Array, Bools, Ints
 from oddslip.errors import InvalidInput
+
+Keys = NDArray[np.uint64]
+
+FOLDS, SAMPLES = 1, 2  # salts, so that folds and samples are independent
 
 ROW_ID_NAMES = (
     "row_id",
@@ -43,7 +52,7 @@ def is_frame(table: Any) -> bool:
     return hasattr(table, "to_numpy") and hasattr(table, "columns")
 
 
-def row_names(table: Any) -> NDArray[Any] | None:
+def row_names(table: Any) -> Array | None:
     """Names of the rows of a pandas frame or series; None where its index only counts from 0.
 
     Examples
@@ -57,11 +66,11 @@ def row_names(table: Any) -> NDArray[Any] | None:
     index = getattr(table, "index", None)
     if index is None or not hasattr(index, "to_numpy") or counts_up(index):
         return None
-    names: NDArray[Any] = index.to_numpy()
+    names: Array = index.to_numpy()
     return names
 
 
-def take_ids(frame: Any) -> tuple[Any, NDArray[Any] | None]:
+def take_ids(frame: Any) -> tuple[Any, Array | None]:
     """A frame without the column that names its rows, and these names; else as `row_names`.
 
     Examples
@@ -92,7 +101,7 @@ def match_rows(
     *,
     n_rows: tuple[int, int],
     indexed: bool = False,
-) -> NDArray[np.int64] | None:
+) -> Ints | None:
     """Where each of our rows stands among theirs; None where they stand alike.
 
     Parameters
@@ -157,7 +166,7 @@ def match_labels(
     *,
     n_labels: tuple[int, int],
     warn: bool = False,
-) -> NDArray[np.int64] | None:
+) -> Ints | None:
     """Where each of our labels stands among theirs; None where they stand alike.
 
     Parameters
@@ -255,7 +264,7 @@ def warn_caller(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
-def _as_names(names: Any, n_rows: int) -> NDArray[Any]:
+def _as_names(names: Any, n_rows: int) -> Array:
     """Names as an array; numbers where there are none. Integers are integers, however stored."""
     if names is None:
         return np.arange(n_rows)
@@ -276,14 +285,14 @@ def are_same(one: Any, two: Any) -> bool:
     return bool(one.tolist() == two.tolist())
 
 
-def _counts(one: NDArray[Any], two: NDArray[Any]) -> bool:
+def _counts(one: Array, two: Array) -> bool:
     """Whether both are integers, and the same ones."""
     integers = one.dtype.kind in "iu" and two.dtype.kind in "iu"
     return integers and are_same(np.sort(one), np.sort(two))
 
 
 def _one_sided(
-    what: tuple[str, str], side: int, names: NDArray[Any], n_rows: tuple[int, int]
+    what: tuple[str, str], side: int, names: Array, n_rows: tuple[int, int]
 ) -> InvalidInput:
     """Names of one side that are no numbering of the other's rows."""
     if n_rows[0] != n_rows[1]:
@@ -298,13 +307,13 @@ def _one_sided(
     )
 
 
-def _twice(names: NDArray[Any]) -> Any:
+def _twice(names: Array) -> Any:
     previous: set[Any] = set()
     return next(name for name in names.tolist() if name in previous or previous.add(name))  # type: ignore[func-returns-value]
 
 
 def _strange(
-    what: tuple[str, str], side: int, stranger: Any, one: NDArray[Any], two: NDArray[Any]
+    what: tuple[str, str], side: int, stranger: Any, one: Array, two: Array
 ) -> InvalidInput:
     """A row that stands on one side only."""
     message = (
@@ -316,5 +325,64 @@ def _strange(
     return InvalidInput(message + " alone. Drop rows that the other lacks, or the ids of one side.")
 
 
-def _texts(names: NDArray[Any]) -> bool:
+def _texts(names: Array) -> bool:
     return bool(names.size) and isinstance(names.tolist()[0], str)
+
+
+def hash_ids(ids: Array) -> Keys:
+    """Keys of rows by their ids. Whole numbers hash by value, everything else as text.
+
+    Examples
+    --------
+    >>> hash_ids(np.array([7, 8], np.int32))[0] == hash_ids(np.array([7]))[0]
+    np.True_
+    """
+    from oddslip.kernels.resampling import hash_numbers, hash_texts
+
+    keys = np.empty(ids.size, np.uint64)
+    if ids.dtype.kind in "biu":
+        wide = np.uint64 if ids.dtype.kind == "u" else np.int64
+        hash_numbers(np.ascontiguousarray(ids, wide).view(np.uint64), 0, keys)
+        return keys
+    texts = [str(each).encode("utf-8", "surrogatepass") for each in ids.tolist()]
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    hash_texts(offsets, np.frombuffer(b"".join(texts) or b"\0", np.uint8), keys)
+    return keys
+
+
+def hash_row_numbers(first: int, n_rows: int) -> Keys:
+    """Keys of rows without ids: those of ids 0, 1, 2, ...
+
+    Examples
+    --------
+    >>> bool((hash_row_numbers(5, 3) == hash_ids(np.arange(5, 8))).all())
+    True
+    """
+    return hash_ids(np.arange(first, first + n_rows))
+
+
+def hash_with_salt(keys: Keys, *salt: int) -> Keys:
+    """Hashes of keys and some numbers."""
+    from oddslip.kernels.resampling import hash_numbers
+
+    for number in salt:
+        hashes = np.empty_like(keys)
+        hash_numbers(keys, number % 2**64, hashes)
+        keys = hashes
+    return keys
+
+
+def sample_keys(keys: Keys, share: float, *, seed: int) -> Bools:
+    """Which rows belong to a sample of about this share."""
+    if share >= 1:
+        return np.ones(keys.size, np.bool_)
+    return np.asarray(hash_with_salt(keys, SAMPLES, seed) < np.uint64(share * 2.0**64))
+
+
+def need_ids(has_ids: bool, what: str) -> None:
+    """Reject rows without ids and without order."""
+    if not has_ids:
+        raise InvalidInput(
+            f"{what} by keys needs row ids, got none. Pass row_ids=..., or row_id= of a table."
+        )

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
 from oddslip.io.arrays import DAMAGED, read_arrays, read_npz, refusal
 from oddslip.io.inputs import input_path
@@ -74,9 +75,7 @@ def as_features(matrix: Any, what: str = "X") -> Any:
     return summed if twice or summed.nnz < rows.nnz else rows
 
 
-def label_rows(
-    matrix: Any, name_of: Callable[[int], str] = str
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def label_rows(matrix: Any, name_of: Callable[[int], str] = str) -> tuple[Ints, NDArray[np.int32]]:
     """``indptr`` and ascending ``indices`` of the true cells of a checked 0/1 matrix."""
     matrix = _of_scipy(matrix)
     check_sparse(matrix, "labels")
@@ -106,7 +105,7 @@ def label_rows(
     return indptr.astype(np.int64), indices.astype(np.int32)
 
 
-def ascends(indptr: NDArray[Any], indices: NDArray[Any]) -> bool:
+def ascends(indptr: Array, indices: Array) -> bool:
     """Whether indices rise within each row, which also means that none is there twice."""
     if indices.size < 2:
         return True
@@ -140,7 +139,7 @@ def read_sparse_npz(path: Path) -> Any:
         raise UnreadableFile(f"{path} is cut short or not a NumPy file ({reason}).") from error
 
 
-def _from_arrays(arrays: Mapping[str, NDArray[Any]], what: str) -> Any:
+def _from_arrays(arrays: Mapping[str, Array], what: str) -> Any:
     from scipy import sparse
 
     kind = arrays["format"].item()
@@ -178,11 +177,11 @@ def _from_arrays(arrays: Mapping[str, NDArray[Any]], what: str) -> Any:
 class _Arrays:
     """The arrays of a matrix that is none yet."""
 
-    def __init__(self, **arrays: NDArray[Any]) -> None:
+    def __init__(self, **arrays: Array) -> None:
         self.__dict__.update(arrays)
 
 
-def _native(array: NDArray[Any]) -> NDArray[Any]:
+def _native(array: Array) -> Array:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
@@ -383,7 +382,7 @@ def _twice(row: int, label: Any, name_of: Callable[[int], str]) -> str:
     )
 
 
-def _row_of(indptr: NDArray[Any], at: int) -> int:
+def _row_of(indptr: Array, at: int) -> int:
     return int(np.searchsorted(indptr, at, side="right")) - 1
 
 

@@ -17,13 +17,13 @@ from inspect import signature
 from typing import Any, ClassVar, Literal, Protocol, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.panel import Panel
+from oddslip.core.types import Array
 
 How = Literal["add", "min", "max", "append"]
 # Arrays by name, each with how it merges with the array of that name of another tally.
-State = dict[str, tuple[NDArray[Any], How]]
+State = dict[str, tuple[Array, How]]
 
 
 class Tally(Protocol):
@@ -120,7 +120,7 @@ def _parameters(tally: Any) -> tuple[str, ...]:
     return tuple(signature(tally).parameters)
 
 
-def owned(array: NDArray[Any]) -> NDArray[Any]:
+def owned(array: Array) -> Array:
     """A writable array: itself, or a copy where it came over a wire."""
     return np.require(array, requirements="W")
 
@@ -136,7 +136,7 @@ def merge_states(states: Iterable[State]) -> State:
     >>> merge_states([{"n": (np.array([1, 2]), "add")}, {"n": (np.array([3, 4]), "add")}])
     {'n': (array([4, 6]), 'add')}
     """
-    parts: dict[str, list[NDArray[Any]]] = {}
+    parts: dict[str, list[Array]] = {}
     joins: dict[str, How] = {}
     for state in states:
         for name, (array, how) in state.items():

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oddslip.core.arguments import as_numbers, reject_masked
 from oddslip.core.row_ids import is_frame, match_labels, row_names
+from oddslip.core.types import Array, Floats, PerLabel
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.io.arrays import read_npy, read_npz
 from oddslip.io.inputs import check_memory, input_path, read_bytes
@@ -30,7 +31,7 @@ _KNOWN = (
 )
 
 
-def balance_ratios(counts: ArrayLike, n_rows: Any) -> NDArray[np.float64]:
+def balance_ratios(counts: ArrayLike, n_rows: Any) -> Floats:
     """r_j = negatives / positives of each label, from its positives among so many rows.
 
     A label with no positive gets 1. So does one with no negative: 0 is no weight. Prevalences
@@ -49,19 +50,19 @@ def balance_ratios(counts: ArrayLike, n_rows: Any) -> NDArray[np.float64]:
             f"counts must hold one number between 0 and n_rows={n_rows} per label, got {actual}."
         )
     mixed = (positives > 0) & (positives < n_rows)
-    ratios: NDArray[np.float64] = np.ones_like(positives)
+    ratios: Floats = np.ones_like(positives)
     np.divide(n_rows - positives, positives, out=ratios, where=mixed)
     return ratios
 
 
 def resolve_weights(
-    weights: Any,
+    weights: PerLabel,
     n_positives: ArrayLike,
     n_rows: Any,
     *,
     label_names: Sequence[str] | None = None,
     in_order: bool = False,
-) -> NDArray[np.float64]:
+) -> Floats:
     """The weight w_j of every label.
 
     Parameters
@@ -116,7 +117,7 @@ def is_weight_name(text: str) -> bool:
 
 def check_weights(
     weights: ArrayLike, n_labels: int, *, label_names: Sequence[str] | None = None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Weights as float64, one per label, or an error naming the first that is not a weight.
 
     Parameters
@@ -136,9 +137,7 @@ def check_weights(
     return _checked(by_label("weights", weights, label_names), n_labels, label_names)
 
 
-def _checked(
-    weights: ArrayLike, n_labels: int, label_names: Sequence[str] | None
-) -> NDArray[np.float64]:
+def _checked(weights: ArrayLike, n_labels: int, label_names: Sequence[str] | None) -> Floats:
     """Weights in the order of the labels, as float64."""
     weights = reject_masked("weights", weights, _namer(label_names))
     checked = per_label("weights", weights, n_labels)
@@ -212,7 +211,7 @@ def _by_number(what: str, values: Any, label_names: Sequence[str] | None) -> Any
     return values if order is None else np.asanyarray(values)[order]
 
 
-def with_names(values: NDArray[Any], label_names: Sequence[str] | None) -> Any:
+def with_names(values: Array, label_names: Sequence[str] | None) -> Any:
     """Numbers in the order of the labels, as a verb takes them: by name where these have names."""
     return values if label_names is None else dict(zip(label_names, values, strict=True))
 
@@ -321,7 +320,7 @@ def _frame_pairs(what: str, frame: Any) -> list[tuple[str, Any]]:
     return list(zip(map(str, names.tolist()), frame[by_name[numbers[0]]].to_numpy(), strict=True))
 
 
-def per_label(what: str, values: ArrayLike, n_labels: int | None = None) -> NDArray[np.float64]:
+def per_label(what: str, values: ArrayLike, n_labels: int | None = None) -> Floats:
     """Numbers as float64, one per label."""
     numbers = as_numbers(what, values)
     if numbers.ndim != 1 or n_labels not in (None, numbers.size):
@@ -338,7 +337,7 @@ def _namer(label_names: Sequence[str] | None) -> Callable[[int], str]:
     return lambda label: str(names[label] if label < len(names) else label)
 
 
-def _named(name: str, positives: NDArray[np.float64], n_rows: Any) -> NDArray[np.float64]:
+def _named(name: str, positives: Floats, n_rows: Any) -> Floats:
     multiple = _multiple(name)
     if name not in NAMES and multiple is None:
         raise InvalidInput(f"weights must be {_KNOWN}, got {name!r}.")

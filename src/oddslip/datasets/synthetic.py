@@ -143,14 +143,10 @@ def synthetic_pair(
     >>> pair.weighted.shape
     (1000, 5)
     """
-    for name, value, minimum in (
-        ("n_rows", n_rows, 2),
-        ("n_labels", n_labels, 1),
-        ("n_dead", n_dead, 0),
-        ("seed", seed, 0),
-    ):
-        _require(isinstance(value, int | np.integer), name, "an integer", value)
-        _require(value >= minimum, name, f"at least {minimum}", value)
+    _check_count("n_rows", n_rows, 2)
+    _check_count("n_labels", n_labels, 1)
+    _check_count("n_dead", n_dead, 0)
+    _check_count("seed", seed, 0)
     _require(n_dead <= n_labels, "n_dead", f"at most n_labels={n_labels}", n_dead)
     _require(0 <= signal <= 100, "signal", "between 0 and 100", signal)
     _require(0 <= noise < np.inf, "noise", "finite and at least 0", noise)
@@ -191,6 +187,11 @@ def synthetic_pair(
         label_names=_item_names(n_labels),
         seed=seed,
     )
+
+
+def _check_count(name: str, value: int, minimum: int) -> None:
+    _require(isinstance(value, int | np.integer), name, "an integer", value)
+    _require(value >= minimum, name, f"at least {minimum}", value)
 
 
 def _read_prevalence(prevalence: ArrayLike) -> Floats:

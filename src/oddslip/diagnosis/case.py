@@ -94,9 +94,9 @@ class Training:
 
     def budget(self) -> float | None:
         """The step budget, None where nothing is known of it."""
-        given = self.rounds is not None, self.learning_rate is not None
+        parts = self.rounds is not None, self.learning_rate is not None
         if self.rounds is None or self.learning_rate is None:
-            if any(given) or self.max_delta_step is not None:
+            if any(parts) or self.max_delta_step is not None:
                 raise InvalidInput(
                     "the step budget needs both rounds and learning_rate, "
                     f"got rounds={self.rounds}, learning_rate={self.learning_rate}."
@@ -232,7 +232,7 @@ def _check_orientation(what: str, source: Source, labels: Sequence[str], by: str
         )
 
 
-def _given_names(scores: Any, whole: Source) -> tuple[str, ...] | None:
+def _given_names(scores: ScoresLike, whole: Source) -> tuple[str, ...] | None:
     """Names for calibration scores that have none and go by position: labels may use them."""
     names = whole.label_names
     bare = not (is_file_or_table(scores) or is_frame(scores))

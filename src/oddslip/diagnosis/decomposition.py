@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from oddslip.core.results import plain
+from oddslip.core.types import JsonObject
 from oddslip.diagnosis.ladder import REPAIRS, Ladder
 
 
@@ -70,7 +70,7 @@ class Decomposition:
         value: float | None = getattr(self, part)
         return None if value is None or self.loss <= 0 else value / self.loss
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         parts = (
             "odds", "slippage", "recoverable_slippage", "tie_residue", "isotonic", "estimation"

@@ -9,29 +9,29 @@ from typing import Any
 from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates
 from oddslip.core.panel import Kind
-from oddslip.core.row_keys import need_ids
+from oddslip.core.row_ids import need_ids
+from oddslip.core.types import LabelsLike, PerLabel, ScoresLike
 from oddslip.diagnosis.case import OtherScores, Training, open_case
 from oddslip.diagnosis.checks import CHECKS
 from oddslip.diagnosis.findings import order_findings
 from oddslip.diagnosis.measurements import measure
 from oddslip.diagnosis.result import Diagnosis, Measurements
 from oddslip.diagnosis.verdict import judge
-from oddslip.metrics.at_k import Scoring, check_choice
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.at_k import NAMES, Scoring, check_choice
 from oddslip.sources.open import Nan, open_rows
 
 
 def diagnose(
-    scores: Any,
-    labels: Any = None,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     k: int = 7,
     metric: str = "map",
-    propensities: Any = None,
-    weights: Any = None,
-    unweighted: Any = None,
+    propensities: PerLabel = None,
+    weights: PerLabel = None,
+    unweighted: ScoresLike = None,
     calibration: Any = None,
-    prior: Any = None,
+    prior: PerLabel = None,
     kind: Kind | None = None,
     rounds: int | None = None,
     learning_rate: float | None = None,
@@ -40,7 +40,7 @@ def diagnose(
     n_replicates: int = 2000,
     keyed: bool = False,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     threads: int | None = None,
 ) -> Diagnosis:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.results import plain
+from oddslip.core.types import Bools, Ints, JsonObject
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.thresholds import DRIFT_RATIO, DRIFT_Z
 from oddslip.sources import Source
@@ -45,11 +46,11 @@ class Drift:
     n_shared_rows: int
     shared_by_id: bool
     n_calibration_rows: int
-    drifted: NDArray[np.bool_]
+    drifted: Bools
     share: float
-    unseen: NDArray[np.bool_]
+    unseen: Bools
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         return plain(  # type: ignore[no-any-return]
             {
@@ -62,7 +63,7 @@ class Drift:
         )
 
 
-def find_drift(case: Case, unseen: NDArray[np.bool_], shared: SharedRows) -> Drift:
+def find_drift(case: Case, unseen: Bools, shared: SharedRows) -> Drift:
     """Compare the prevalences of both panels; fold by fold there is no drift."""
     counts = case.calibration_counts, case.evaluation_counts
     totals = (np.maximum(each.totals(), 1) for each in (case.calibration, case.arm))
@@ -78,9 +79,7 @@ def find_drift(case: Case, unseen: NDArray[np.bool_], shared: SharedRows) -> Dri
     )
 
 
-def find_drifted(
-    first: NDArray[np.int64], second: NDArray[np.int64], n_first: Any, n_second: Any
-) -> NDArray[np.bool_]:
+def find_drifted(first: Ints, second: Ints, n_first: Any, n_second: Any) -> Bools:
     """Labels whose two prevalences differ: a two-sample z test, and a factor that matters.
 
     Examples
@@ -136,18 +135,16 @@ class Takeover:
 
     n_dead: int
     n_rows: int
-    slots: NDArray[np.int64]
+    slots: Ints
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         return plain(  # type: ignore[no-any-return]
             {"n_dead": self.n_dead, "n_rows": self.n_rows, "n_slots": int(self.slots.sum())}
         )
 
 
-def find_takeover(
-    identity: NDArray[np.int32], prior: NDArray[np.int32], dead: NDArray[np.bool_]
-) -> Takeover:
+def find_takeover(identity: NDArray[np.int32], prior: NDArray[np.int32], dead: Bools) -> Takeover:
     """Compare the two rankings of the same rows.
 
     Examples

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from oddslip.core.results import plain
+from oddslip.core.types import JsonObject
 
 Severity = Literal["critical", "warning", "info"]
 
@@ -91,7 +92,7 @@ class Finding:
         """Where the documentation explains it."""
         return f"findings.md#{self.code.lower()}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         return plain(  # type: ignore[no-any-return]
             {

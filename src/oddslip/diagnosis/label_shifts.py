@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.results import plain
+from oddslip.core.types import Array, Bools, Floats, Ints, JsonObject
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.thresholds import (
     LOGARITHMS,
@@ -29,8 +29,6 @@ from oddslip.shifts import (
     unrealizable,
 )
 from oddslip.sources import open_source
-
-Floats = NDArray[np.float64]
 
 PRECISION = 0.05  # nat squared: shifts are not compared more finely than about a fifth of a nat
 NO_SHIFT = 1e-6  # nat: below this a weight intends nothing, and its ratio says nothing
@@ -63,18 +61,18 @@ class LabelShifts:
     """
 
     realized: Floats
-    identified: NDArray[np.bool_]
+    identified: Bools
     intended: Floats | None = None
     direct: Floats | None = None
     n_direct_rows: int = 0
     budget: float | None = None
-    unrealizable: NDArray[np.bool_] | None = None
+    unrealizable: Bools | None = None
     over_correction: Floats | None = None
     residual: Residual | None = None
     inversion: InversionBounds | None = None
 
     @property
-    def weighted(self) -> NDArray[np.bool_]:
+    def weighted(self) -> Bools:
         """Labels whose weight intends a shift."""
         if self.intended is None:
             return np.zeros_like(self.identified)
@@ -116,7 +114,7 @@ class LabelShifts:
             return self.intended
         return np.clip(self.intended, -self.budget, self.budget)
 
-    def size(self, n_positives: NDArray[np.int64]) -> float | None:
+    def size(self, n_positives: Ints) -> float | None:
         """Root mean square of the realized shifts beyond the error of a prior of n positives.
 
         Saturated labels count too: where their mean fits the prior, they carry no shift. None
@@ -128,7 +126,7 @@ class LabelShifts:
         share, noise = _precision(n_positives[known])
         return float(np.sqrt(max(0.0, float(share @ self.realized[known] ** 2) - noise)))
 
-    def hold_against_weights(self, n_positives: NDArray[np.int64]) -> WeightFit | None:
+    def hold_against_weights(self, n_positives: Ints) -> WeightFit | None:
         """Whether these weights can have made these shifts; None where too few labels tell.
 
         A prior that rests on n positives is off by about 1 / sqrt(n) nat. Labels count by that,
@@ -168,7 +166,7 @@ class LabelShifts:
             fit = "unrelated"
         return WeightFit(fit, slope, float(related), float(size), int(known.sum()))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The summary, in built-in types; the columns are in the table of labels."""
         known = np.abs(self.realized[self.identified])
         return plain(  # type: ignore[no-any-return]
@@ -194,7 +192,7 @@ class LabelShifts:
         )
 
 
-def _precision(n_positives: NDArray[np.int64]) -> tuple[Floats, float]:
+def _precision(n_positives: Ints) -> tuple[Floats, float]:
     """By how much labels count, and the squared error that their priors have on average."""
     error = 1.0 / n_positives
     share = 1.0 / (error + PRECISION)
@@ -203,14 +201,14 @@ def _precision(n_positives: NDArray[np.int64]) -> tuple[Floats, float]:
 
 
 def find_shifts(
-    case: Case, realized: RealizedShift, samples: tuple[NDArray[Any], NDArray[Any]] | None
+    case: Case, realized: RealizedShift, samples: tuple[Array, Array] | None
 ) -> LabelShifts:
     """All shifts that the case allows.
 
     The direct shift is that of ``samples``, the same rows of model and twin: finding every median
     of very many rows to the last bit takes many passes, and thousands of rows tell it well.
     """
-    direct, n_direct, left = None, 0, None
+    direct, n_direct, rest = None, 0, None
     weights, budget = case.weights, case.budget
     if samples is not None and case.twin is not None:
         kinds = case.arm.kind, case.twin.kind
@@ -221,7 +219,7 @@ def find_shifts(
         direct = direct_shift(arm, twin)
         n_direct = len(samples[0])
         if weights is not None:
-            left = residual(arm, twin, weights)
+            rest = residual(arm, twin, weights)
     bounded = weights is not None and budget is not None
     return LabelShifts(
         realized=realized.shift,
@@ -232,6 +230,6 @@ def find_shifts(
         budget=budget,
         unrealizable=unrealizable(weights, budget) if bounded else None,  # type: ignore[arg-type]
         over_correction=over_correction(weights, budget) if bounded else None,  # type: ignore[arg-type]
-        residual=left,
+        residual=rest,
         inversion=inversion_bounds(weights, budget) if bounded else None,  # type: ignore[arg-type]
     )

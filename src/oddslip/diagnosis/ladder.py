@@ -15,19 +15,18 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.formatting import score
 from oddslip.core.panel import Panel, take_cells
 from oddslip.core.results import as_frame, plain
+from oddslip.core.types import Floats, Ints, JsonObject
 from oddslip.diagnosis.drift import find_takeover
 from oddslip.diagnosis.rungs import Rungs
 from oddslip.errors import InvalidInput
-from oddslip.metrics.at_k import Column, Ties, metric_of_sums, metric_values
+from oddslip.metrics.at_k import NAMES, Column, Ties, metric_name, metric_of_sums, metric_values
 from oddslip.metrics.bootstrap import BootstrapSums, BootstrapTally, percentile_interval
-from oddslip.metrics.evaluation import NAMES, Estimate, metric_name
+from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import Rankings, RankingTally, rank_panel
 from oddslip.metrics.reliability import N_BINS, count_shown, raw_shown
 from oddslip.shifts import overlap
 from oddslip.sources.views import take_rows
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Ranking = NDArray[np.int32]
 
 MAX_ROWS = 1 << 15  # scored together: a row has hundreds of values
@@ -100,7 +99,7 @@ class Ladder:
     n_replicates: int
     seed: int
     level: float = LEVEL
-    draws: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+    draws: Mapping[str, Floats] = field(default_factory=dict, repr=False)
     metric: str = "map"
 
     @property
@@ -143,8 +142,8 @@ class Ladder:
         """What a rung has over another, with its paired interval; NaN without draws."""
         low = high = float("nan")
         if name in self.draws and other in self.draws:
-            drawn = self.draws[name] - self.draws[other]
-            low, high = percentile_interval(drawn, self.level)
+            differences = self.draws[name] - self.draws[other]
+            low, high = percentile_interval(differences, self.level)
         return Estimate(self.value(name) - self.value(other), low, high)
 
     def best(self, names: tuple[str, ...] = REPAIRS, metric: str | None = None) -> str | None:
@@ -154,7 +153,7 @@ class Ladder:
         level = highest - ROUNDING
         return next((name for name, value in values.items() if not value < level), None)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         return plain(  # type: ignore[no-any-return]
             {
@@ -341,7 +340,7 @@ class LadderTally(BootstrapTally):
         truth = panel.positives().take(rows)
         values = [
             metric_values(
-                Rankings.made(columns, truth, panel.n_labels), propensities_given=self.propensities
+                Rankings.of(columns, truth, panel.n_labels), propensities_given=self.propensities
             )
             for columns in rankings
         ]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates, check_seed, check_whole, reject_masked
@@ -18,6 +17,7 @@ from oddslip.core.panel import Kind, Panel, check_k, check_names
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_ids import take_ids
 from oddslip.core.threads import available_threads
+from oddslip.core.types import Bools, Floats, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.core.weights import balance_ratios, resolve_weights, with_names
 from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.ladder import ladder_of_sums
@@ -45,8 +45,6 @@ from oddslip.sources.open import is_file_or_table, kind_for, open_labels, open_r
 from oddslip.sources.views import LabelledSource, align_columns, align_rows
 from oddslip.tallies.logodds_histogram import SATURATED_PROBABILITY
 
-Floats = NDArray[np.float64]
-
 ROWS_IN_LEAF = 20  # LightGBM's min_data_in_leaf unless set
 
 
@@ -64,7 +62,7 @@ class WhatIfLoss:
     weighted: Estimate | None = None
     loss: Estimate | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         return plain(  # type: ignore[no-any-return]
             {
@@ -112,7 +110,7 @@ class Plan:
     recommendation: str = field(init=False)
     label_names: tuple[str, ...]
     n_rows: int
-    n_positives: NDArray[np.int64]
+    n_positives: Ints
     prior: Floats
     weights: Floats
     intended: Floats
@@ -120,14 +118,14 @@ class Plan:
     learning_rate: float
     max_delta_step: float
     budget: float
-    unrealizable: NDArray[np.bool_]
+    unrealizable: Bools
     over_correction: Floats
     admitting_cap: float
     unsaturating_cap: float
     rows_in_leaf: int
     leaf_value: Floats
     leaf_ratio: Floats
-    leaf_saturates: NDArray[np.bool_]
+    leaf_saturates: Bools
     inversion: InversionBounds
     k: int
     what_if: WhatIfLoss | None = None
@@ -164,7 +162,7 @@ class Plan:
         """A pandas frame with one line per label."""
         return as_frame(self.label_columns())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only: what ``--json`` prints. An infinite budget or cap is null."""
         return plain(  # type: ignore[no-any-return]
             {
@@ -229,7 +227,7 @@ class Plan:
 
 
 def plan(
-    labels: Any = None,
+    labels: LabelsLike = None,
     *,
     counts: Any = None,
     n_rows: int | None = None,
@@ -237,7 +235,7 @@ def plan(
     learning_rate: float,
     max_delta_step: float = 0,
     weights: Any = "balanced",
-    unweighted: Any = None,
+    unweighted: ScoresLike = None,
     k: int = 7,
     kind: Kind | None = None,
     rows_in_leaf: int = ROWS_IN_LEAF,
@@ -328,8 +326,8 @@ def plan(
 
 
 def _count(
-    labels: Any, counts: Any, n_rows: int | None, label_names: Sequence[str] | None
-) -> tuple[Source | None, NDArray[np.int64], int]:
+    labels: LabelsLike, counts: Any, n_rows: int | None, label_names: Sequence[str] | None
+) -> tuple[Source | None, Ints, int]:
     """Rows with their true labels where given, positives per label, and rows."""
     if (labels is None) == (counts is None):
         raise InvalidInput("either labels or counts must be given, and not both.")
@@ -370,9 +368,7 @@ def _width(lists: Any) -> int:
         ) from error
 
 
-def _what_if(
-    source: Source, weight: NDArray[np.float64], k: int, n_replicates: int, seed: int
-) -> WhatIfLoss:
+def _what_if(source: Source, weight: Floats, k: int, n_replicates: int, seed: int) -> WhatIfLoss:
     """What the weights do to a ranking by unweighted scores."""
     k = check_k(k, source.n_labels)
     changed = what_if(source, with_names(weight, source.label_names), k=k)
@@ -383,7 +379,7 @@ def _what_if(
         raise InvalidInput("the rows of the unweighted scores must hold a true label, got none.")
     rankings = {"raw": rank(source, k=k), "what-if": changed.ranking}
     values = {
-        name: metric_values(Rankings.made(shown, truth_known, source.n_labels))
+        name: metric_values(Rankings.of(shown, truth_known, source.n_labels))
         for name, shown in rankings.items()
     }
     sums = bootstrap_rows(
@@ -406,7 +402,7 @@ def _what_if(
 
 
 def _open_unweighted(
-    unweighted: Any, truth: Source | None, kind: Kind | None, threads: int | None
+    unweighted: ScoresLike, truth: Source | None, kind: Kind | None, threads: int | None
 ) -> Source:
     sides = "labels", "unweighted scores"
     if isinstance(unweighted, tuple) and len(unweighted) == 2:
@@ -466,19 +462,19 @@ def _tell_cost(plan: Plan) -> str:
 
 def _advise_cap(plan: Plan) -> str:
     """Which cap on the leaf step to take, and what to do after training."""
-    low, high, own = nat(plan.admitting_cap), nat(plan.unsaturating_cap), nat(plan.max_delta_step)
+    low, high, cap = nat(plan.admitting_cap), nat(plan.unsaturating_cap), nat(plan.max_delta_step)
     if plan.admitting_cap <= plan.unsaturating_cap:
         window = (
             f"a max_delta_step between {low} and {high} admits every shift without saturating any "
             "cell"
         )
         if plan.admitting_cap <= plan.max_delta_step <= plan.unsaturating_cap:
-            return f"your cap of {own} is right ({window}); then {CALIBRATE}"
+            return f"your cap of {cap} is right ({window}); then {CALIBRATE}"
         return f"{window}: set one, then {CALIBRATE}"
     if plan.capped and plan.max_delta_step <= plan.unsaturating_cap:
         labels = count_of(int(plan.unrealizable.sum()), "label")
         return (
-            f"your cap of {own} rules out saturated cells but leaves {labels} short of the shift: "
+            f"your cap of {cap} rules out saturated cells but leaves {labels} short of the shift: "
             f"{CALIBRATE}; {INVERSION_DOUBTED}"
         )
     return (

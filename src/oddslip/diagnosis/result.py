@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.formatting import score, signed
 from oddslip.core.panel import Kind
 from oddslip.core.results import as_frame, html_findings, html_table, html_text, plain
+from oddslip.core.types import Floats, Ints, JsonObject
 from oddslip.diagnosis.case import Protocol
 from oddslip.diagnosis.decomposition import Decomposition
 from oddslip.diagnosis.drift import Drift, Takeover
@@ -58,7 +58,7 @@ class Ties(NamedTuple):
     best: float
 
     @classmethod
-    def of_sums(cls, n_rows: int, bounds: NDArray[np.float64], metric: str, n: int) -> Ties:
+    def of_sums(cls, n_rows: int, bounds: Floats, metric: str, n: int) -> Ties:
         """From sums over ``n`` rows, tied cells in their worst order and in their best."""
         sides = [[float(metric_of_sums(sums, each, n)) for sums in bounds]
                  for each in ("map", metric)]  # fmt: skip
@@ -99,11 +99,11 @@ class Measurements:
     n_rows: int
     n_calibration_rows: int
     label_names: tuple[str, ...]
-    weights: NDArray[np.float64] | None
-    prior: NDArray[np.float64]
+    weights: Floats | None
+    prior: Floats
     prior_source: str
-    calibration_counts: NDArray[np.int64]
-    evaluation_counts: NDArray[np.int64]
+    calibration_counts: Ints
+    evaluation_counts: Ints
     seed: int
 
     @property
@@ -148,7 +148,7 @@ class Measurements:
         return self.shifts.size(self._prior_counts)
 
     @property
-    def _prior_counts(self) -> NDArray[np.int64]:
+    def _prior_counts(self) -> Ints:
         """Positives of each label that the prior rests on."""
         if self.prior_source == "given":
             return np.maximum(self.calibration_counts, self.evaluation_counts)
@@ -241,7 +241,7 @@ class Diagnosis(Measurements):
         """A pandas frame of the ladder, or with one line per label."""
         return self.ladder.to_frame() if what == "ladder" else as_frame(self.label_columns())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only: what ``--json`` prints."""
         from oddslip.diagnosis.summary import summarize  # which imports this module
 

@@ -17,7 +17,7 @@ from oddslip.core.types import Array, FeaturesLike, JsonObject, LabelsLike, PerL
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
-from oddslip.metrics.evaluation import metric_name
+from oddslip.metrics.at_k import metric_name
 from oddslip.selection.repair import Repair
 from oddslip.shifts import realized_shift, saturation
 from oddslip.sources import open_source

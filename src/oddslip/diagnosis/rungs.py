@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators import Ceiling, build_calibrator
 from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
@@ -16,6 +15,7 @@ from oddslip.calibrators.policy import build_maps, find_prior
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
 from oddslip.core.passes import Passes
+from oddslip.core.types import Bools, Floats
 from oddslip.diagnosis.case import Case
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
 from oddslip.selection.candidates import Candidate
@@ -52,11 +52,11 @@ class Rungs(NamedTuple):
     folds: FoldAssignment | None
     popular: dict[str, Any]
     what_if: LabelMaps | None
-    dead: NDArray[np.bool_]
+    dead: Bools
 
     @classmethod
     def of_case(
-        cls, case: Case, maps: MapsByRung, folds: FoldAssignment | None, dead: NDArray[np.bool_]
+        cls, case: Case, maps: MapsByRung, folds: FoldAssignment | None, dead: Bools
     ) -> Rungs:
         """The rungs of a case; maps that are one object have one place."""
         distinct = {id(each): each for by_fold in maps.values() for each in by_fold}
@@ -78,7 +78,7 @@ class FittedRungs(NamedTuple):
     rungs: Rungs
     counts: CellCounts
     chosen: Chosen | None
-    unseen: NDArray[np.bool_]
+    unseen: Bools
 
 
 # ------------------------------------------------------------------------------------- cross-fitted
@@ -212,7 +212,7 @@ def make_ceiling(case: Case, counts: CellCounts) -> LabelMaps:
     return build_maps(kind, "probability", record, knots=counts.isotonic_knots())
 
 
-def other_policies(maps: LabelMaps, dead: NDArray[np.bool_]) -> Iterator[tuple[str, LabelMaps]]:
+def other_policies(maps: LabelMaps, dead: Bools) -> Iterator[tuple[str, LabelMaps]]:
     """The same isotonic maps under the other policies: they differ in the dead labels alone."""
     for policy, code in (("identity", IDENTITY), ("exclude", EXCLUDED)):
         other = maps
@@ -223,20 +223,18 @@ def other_policies(maps: LabelMaps, dead: NDArray[np.bool_]) -> Iterator[tuple[s
         yield f"isotonic, {policy}", other
 
 
-def shift_maps(shift_nat: NDArray[np.float64], kind: Kind) -> LabelMaps:
+def shift_maps(shift_nat: Floats, kind: Kind) -> LabelMaps:
     """Maps that are known without a fit, and so without a pass over the rows."""
     n = shift_nat.size
     return _plain_maps(kind, "log_odds", AFFINE, np.ones(n), shift_nat)
 
 
-def constant_maps(prior: NDArray[np.float64], kind: Kind) -> LabelMaps:
+def constant_maps(prior: Floats, kind: Kind) -> LabelMaps:
     """Maps that give every row the prior: what is popular among the labels it has."""
     return _plain_maps(kind, "probability", CONSTANT, prior, np.zeros(prior.size))
 
 
-def _plain_maps(
-    kind: Kind, unit: Any, code: int, a: NDArray[np.float64], b: NDArray[np.float64]
-) -> LabelMaps:
+def _plain_maps(kind: Kind, unit: Any, code: int, a: Floats, b: Floats) -> LabelMaps:
     """Maps of one code for all labels, without knots."""
     n, none = a.size, np.empty(0)
     places = np.zeros(n, np.int64)

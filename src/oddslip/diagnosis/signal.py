@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from oddslip.core.panel import Panel
 from oddslip.core.results import plain
 from oddslip.core.tally import MergeableTally
+from oddslip.core.types import Array, Bools, Floats, Ints, JsonObject
 from oddslip.diagnosis.thresholds import FAINT, SHUFFLED_Z, UNLIKE
 from oddslip.metrics.evaluation import Estimate
 from oddslip.tallies.cell_counts import CellCounts, PositiveKeys
 
-Floats = NDArray[np.float64]
 Standing = Literal["there", "none", "reversed", "unsure", "unknown"]
 
 NORMAL = 1.959963984540054  # standard errors that hold the middle 95%
@@ -57,7 +57,7 @@ class Signal:
         """Whether there is nothing that a repair could bring to bear."""
         return self.standing in ("none", "reversed")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The summary, in built-in types; areas are in the table of labels."""
         n_labels = int(np.isfinite(self.areas).sum())
         mean = self.mean.to_dict()
@@ -107,6 +107,7 @@ def place_positives(counts: CellCounts) -> Floats:
 
     Examples
     --------
+    >>> from oddslip.core.passes import run
     >>> from oddslip.tallies.cell_counts import count_cells
     >>> from oddslip.sources import open_source
     >>> source = open_source([[0.2], [0.3], [0.7]], [[0], [1], [0]])
@@ -135,7 +136,7 @@ class SignalErrorTally(MergeableTally):
     JOINED: ClassVar = {"squares": "add"}
     blocks_apart = 1
 
-    def __init__(self, indptr: NDArray[np.int64], keys: NDArray[Any], parts: Floats) -> None:
+    def __init__(self, indptr: Ints, keys: Array, parts: Floats) -> None:
         self.indptr, self.keys, self.parts = indptr, keys, parts
         self.squares = np.zeros(1)
 
@@ -148,7 +149,7 @@ class SignalErrorTally(MergeableTally):
         parts = self.parts[self._find(positives._labels[0], positives._keys[0])]
         self.squares += (np.bincount(rows, parts, minlength=panel.n_rows) ** 2).sum()
 
-    def _find(self, labels: NDArray[np.int32], keys: NDArray[Any]) -> NDArray[np.int64]:
+    def _find(self, labels: NDArray[np.int32], keys: Array) -> Ints:
         """Places of the keys, each among those of its label: one binary search for all."""
         low, high = self.indptr[labels], self.indptr[labels + 1] - 1
         while (low < high).any():
@@ -190,7 +191,7 @@ class TwinAgreement:
         chance = (self.mean.high - self.mean.value) / NORMAL
         return self.mean.value > SHUFFLED_Z * chance
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         mean = None if self.mean is None else self.mean.to_dict()
         return {
@@ -201,9 +202,7 @@ class TwinAgreement:
         }
 
 
-def find_likeness(
-    samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int
-) -> TwinAgreement | None:
+def find_likeness(samples: tuple[Array, Array] | None, seed: int) -> TwinAgreement | None:
     """How far the twin orders the rows of a label as the model does; None without a twin.
 
     ``samples`` are the same rows of both, of which as many are drawn as need be; NaN is absent.
@@ -213,8 +212,8 @@ def find_likeness(
         return None
     n_sampled, n_labels = samples[0].shape
     n_rows = min(n_sampled, max(MIN_ROWS, COMPARED_CELLS // n_labels))
-    drawn = np.random.default_rng(seed).permutation(n_sampled)[:n_rows]
-    arm, twin = samples[0][drawn], samples[1][drawn]
+    rows = np.random.default_rng(seed).permutation(n_sampled)[:n_rows]
+    arm, twin = samples[0][rows], samples[1][rows]
     identical = np.array_equal(arm, twin, equal_nan=True)
     absent = np.isnan(arm) | np.isnan(twin)
     n_present = n_rows - absent.sum(axis=0)
@@ -230,7 +229,7 @@ def find_likeness(
     return TwinAgreement(around, int(vary.sum()), n_rows, identical)
 
 
-def _chance_deviation(one: Floats, other: Floats, n_present: NDArray[np.int64]) -> float:
+def _chance_deviation(one: Floats, other: Floats, n_present: Ints) -> float:
     """Standard deviation of the mean correlation over all orders of the rows of one matrix.
 
     Two labels err together as they correlate, in one matrix times in the other. Exact where every
@@ -244,9 +243,7 @@ def _chance_deviation(one: Floats, other: Floats, n_present: NDArray[np.int64]) 
     return float(np.sqrt(squares) / one.shape[1])
 
 
-def _rank_within_labels(
-    scores: NDArray[Any], absent: NDArray[np.bool_], n_present: NDArray[np.int64]
-) -> Floats:
+def _rank_within_labels(scores: Array, absent: Bools, n_present: Ints) -> Floats:
     """Ranks of the rows in every label, equal scores sharing theirs, less their mean."""
     from scipy.stats import rankdata
 

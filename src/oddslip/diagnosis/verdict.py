@@ -184,10 +184,12 @@ class Grounds(NamedTuple):
     def no_repair(self) -> str:
         """That nothing is surely better than raw, and what `Repair` would take all the same."""
         d = self.d
-        told = f"no repair surely beats the raw {d.metric_name} of {score(d.ladder.value('raw'))}"
+        reason = f"no repair surely beats the raw {d.metric_name} of {score(d.ladder.value('raw'))}"
         if d.chosen is None or d.chosen.name == "raw" or "chosen" not in d.ladder:
-            return told
-        return f"{told} ({d.chosen.name}, which Repair chooses: {score(d.ladder.value('chosen'))})"
+            return reason
+        return (
+            f"{reason} ({d.chosen.name}, which Repair chooses: {score(d.ladder.value('chosen'))})"
+        )
 
     @property
     def isotonic(self) -> str:

@@ -25,7 +25,6 @@ _MOVED = ("leaf_value", "leaf_const", "internal_value")
 def fold_lightgbm(model: Any, affine: Affine) -> Any:
     """``Booster`` or ``LGBMClassifier`` of one label, or of one per class under multiclassova."""
     booster = model.booster_ if hasattr(type(model), "booster_") else model
-    affine.check_labels(booster.num_model_per_iteration(), "a LightGBM model")
     folded = type(booster)(model_str=fold_lightgbm_text(booster.model_to_string(), affine))
     return _wrap(model, booster, folded)
 
@@ -36,6 +35,8 @@ def fold_lightgbm_text(text: str, affine: Affine) -> str:
     if not trees:
         raise InvalidInput("a LightGBM model must have a tree to hold the repair, got none.")
     trees[-1], end, tail = trees[-1].partition("end of trees")
+    n_labels = re.search(r"^num_tree_per_iteration=(\d+)$", head, re.MULTILINE)
+    affine.check_labels(int(n_labels[1]) if n_labels else 1, "a LightGBM model")
     sizes = re.search(r"^tree_sizes=(.*)$", head, re.MULTILINE)
     if not end or sizes is None or sizes[1].split() != [str(len(tree.encode())) for tree in trees]:
         raise InvalidInput("a LightGBM model must have the layout of version 4, got another.")

@@ -33,7 +33,7 @@ def fold(model: Any, repair: Any, X: FeaturesLike = None, *, head: str | None = 
         label or many; CatBoost; scikit-learn's ``LogisticRegression``, ``SGDClassifier`` with
         ``loss="log_loss"`` and ``MLPClassifier``, in ``OneVsRestClassifier``,
         ``MultiOutputClassifier`` and ``Pipeline``; a torch module or Hugging Face model that ends
-        in a ``Linear``; an ``onnx.ModelProto``.
+        in a ``Linear``; an ``onnx.ModelProto``; `oddslip.OneVsRest`.
     repair : Repair, calibrator or FittedRepair
         Fitted.
     X : optional
@@ -100,6 +100,7 @@ def _fold(model: Any, affine: Affine, *, kind: str, head: str | None) -> Any:
         "catboost": fold_catboost,
         "sklearn": partial(fold_sklearn, fold_part=fold_part),
         "torch": partial(fold_torch, head=head),
+        "oddslip": _fold_own,
     }
     for root in (each.__module__.split(".")[0] for each in type(model).__mro__):
         if root in folders:
@@ -108,6 +109,14 @@ def _fold(model: Any, affine: Affine, *, kind: str, head: str | None) -> Any:
         f"model must be of {', '.join(folders)} or onnx to hold a repair, got "
         f"{type(model).__name__}. Serve it with oddslip.Repaired(model, repair)."
     )
+
+
+def _fold_own(model: Any, affine: Affine) -> Any:
+    """`oddslip.OneVsRest`."""
+    if not hasattr(model, "with_line"):
+        raise InvalidInput(f"model must be an oddslip.OneVsRest, got {type(model).__name__}.")
+    affine.check_labels(model.n_labels, "a OneVsRest")
+    return model.with_line(*affine)
 
 
 def _is_onnx(model: Any) -> bool:

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard, TypeVar
 
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 
@@ -60,7 +60,7 @@ class InputFiles(NamedTuple):
     files: list[Any]  # of Path or Remote
 
 
-def is_path(thing: object) -> bool:
+def is_path(thing: object) -> TypeGuard[str | os.PathLike[str]]:
     """Whether this is a path, and not the data."""
     return isinstance(thing, str | os.PathLike)
 

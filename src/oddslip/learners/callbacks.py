@@ -9,8 +9,10 @@ import numpy as np
 
 from oddslip.adapters.scorer import as_cells
 from oddslip.core.arguments import check_whole
-from oddslip.core.types import Floats, LabelsLike, ScoresLike
+from oddslip.core.panel import Kind, Panel
+from oddslip.core.types import Array, Floats, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
+from oddslip.learners.early_stopping import measure_repaired
 from oddslip.metrics.at_k import (
     average_precision_at_k,
     check_choice,
@@ -47,6 +49,10 @@ class MapAtK:
         Slots per row, ``1 <= k <= n_labels``.
     metric : {"map", "precision", "recall", "ndcg", "hit_rate"}
         Which metric at K.
+    repaired : {"probability", "margin"}, optional
+        Measure after a hierarchical repair, cross-fitted on the rows so far; the scores are of this
+        kind. Stop by it if the model is to be repaired: under label weights the best round of raw
+        scores is another one.
 
     Examples
     --------
@@ -56,15 +62,19 @@ class MapAtK:
     0.5
     """
 
-    def __init__(self, *, k: int, metric: str = "map") -> None:
+    def __init__(self, *, k: int, metric: str = "map", repaired: Kind | None = None) -> None:
         check_choice("metric", metric, _METRICS)
-        self.k, self.metric = check_whole("k", k, 1), metric
-        self.__name__ = f"{metric}_at_{k}"  # XGBoost reads the name of the function
+        if repaired is not None:
+            check_choice("repaired", repaired, Kind)
+        self.k, self.metric, self.repaired = check_whole("k", k, 1), metric, repaired
+        # XGBoost reads the name of the function.
+        self.__name__ = f"{metric}_at_{k}" + ("" if repaired is None else "_repaired")
         self.reset()
 
     def reset(self) -> None:
         """Forget all batches."""
         self._sum, self._n_rows = 0.0, 0
+        self._batches: list[tuple[Array, Array]] = []  # where scores are repaired
 
     def update(self, scores: ScoresLike, labels: LabelsLike) -> None:
         """Add a batch.
@@ -73,6 +83,9 @@ class MapAtK:
         ----------
         scores, labels : array or tensor of shape (n_rows, n_labels)
         """
+        if self.repaired is not None:
+            self._batches.append((as_cells(scores), as_cells(labels)))
+            return
         values = self._by_row(scores, labels)
         self._sum += float(values.sum())
         self._n_rows += values.size
@@ -85,10 +98,16 @@ class MapAtK:
         float
             NaN if no row has a true label.
         """
+        if self._batches:
+            scores, labels = (np.concatenate(part) for part in zip(*self._batches, strict=True))
+            return self(labels, scores)
         return self._sum / self._n_rows if self._n_rows else float("nan")
 
     def __call__(self, labels: LabelsLike, scores: ScoresLike) -> float:
         """The metric of one batch; labels come first, as in scikit-learn's metrics."""
+        if self.repaired is not None:
+            panel = Panel(as_cells(scores), labels, kind=self.repaired)
+            return measure_repaired(panel, self.k, self.metric)
         values = self._by_row(scores, labels)
         return float(values.mean()) if values.size else float("nan")
 

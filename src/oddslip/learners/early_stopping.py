@@ -7,7 +7,7 @@ round, until ``patience`` rounds have brought no improvement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -17,6 +17,30 @@ from oddslip.io.progress import progress_bar
 from oddslip.learners.backends.base import Backend
 from oddslip.metrics.at_k import average_precision_at_k
 
+Measure = Callable[[Panel], float]
+
+
+def raw_map(k: int) -> Measure:
+    """MAP at K of the scores as they are."""
+    return lambda panel: float(average_precision_at_k(panel, k=k))
+
+
+def repaired_map(k: int) -> Measure:
+    """MAP at K after a repair."""
+    return lambda panel: measure_repaired(panel, k)
+
+
+def measure_repaired(panel: Panel, k: int, metric: str = "map") -> float:
+    """A metric at K after a hierarchical repair, cross-fitted on the same rows."""
+    from oddslip.selection.repair import Repair
+
+    rule = "hierarchical"
+    repair = Repair(k=k, metric=metric, rule=rule, kind=panel.kind).fit(panel)
+    return float(repair.table_[rule].mean)
+
+
+STOP_BY: dict[str, Callable[[int], Measure]] = {"raw": raw_map, "repaired": repaired_map}
+
 
 def follow_rounds(
     backend: Backend,
@@ -25,10 +49,10 @@ def follow_rounds(
     panel: Panel,
     rows: FeaturesLike,
     *,
-    k: int,
+    measure: Measure,
     patience: int,
 ) -> Floats:
-    """MAP at K of the validation rows after each round, up to where training would stop.
+    """A metric of the validation rows after each round, up to where training would stop.
 
     ``panel`` holds the margins of labels without a model; the others are filled in here.
     """
@@ -41,7 +65,7 @@ def follow_rounds(
         for round_number in range(n_rounds):
             for group, model in zip(groups, models, strict=True):
                 margins[:, group] += backend.stage(model, rows, round_number, round_number + 1)
-            values.append(float(average_precision_at_k(panel, k=k)))
+            values.append(measure(panel))
             advance(1)
             if len(values) - 1 - int(np.argmax(values)) >= patience:
                 break

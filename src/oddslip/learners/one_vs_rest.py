@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -44,7 +45,7 @@ from oddslip.learners.backends.base import (
     preset_parameters,
 )
 from oddslip.learners.checkpoint import Checkpoint, lock_checkpoint, read_model, write_model
-from oddslip.learners.early_stopping import follow_rounds
+from oddslip.learners.early_stopping import STOP_BY, follow_rounds
 from oddslip.learners.groups import LabelColumns, Training, plan_groups, run_groups
 from oddslip.learners.model_validation.head import (
     DAMAGED,
@@ -52,6 +53,7 @@ from oddslip.learners.model_validation.head import (
     check_head,
     load_group,
 )
+from oddslip.metrics.at_k import check_choice
 
 if TYPE_CHECKING:
     from oddslip.spark.jobs import Workers
@@ -105,6 +107,10 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     early_stopping : int, optional
         For boosters: stop after this many rounds without a better MAP at K on the validation rows
         of `fit`, and keep the rounds up to the best.
+    stop_by : {"raw", "repaired"}
+        Whether that MAP is of the scores as they are, or after a hierarchical repair, cross-fitted
+        on the validation rows. Under label weights raw stops at the wrong round, if the model is
+        to be repaired.
     k : int
         Slots per row, for early stopping.
     parameters : dict, optional
@@ -143,6 +149,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     """
 
     _models: list[object]
+    _line: tuple[Floats, Floats] | None = None  # a repair: intercepts and slopes of the margins
     validation_map_: Floats | None
 
     def __init__(
@@ -158,6 +165,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         checkpoint: FilePath | None = None,
         memory_bytes: int = MEMORY_BYTES,
         early_stopping: int | None = None,
+        stop_by: str = "raw",
         k: int = 7,
         parameters: Parameters | None = None,
         engine: SparkSession | str | None = None,
@@ -172,6 +180,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self.checkpoint = checkpoint
         self.memory_bytes = memory_bytes
         self.early_stopping = early_stopping
+        self.stop_by = stop_by
         self.k = k
         self.parameters = parameters
         self.engine = engine
@@ -269,6 +278,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         if validation is None:
             return
         check_whole("early_stopping", self.early_stopping, 1)
+        check_choice("stop_by", self.stop_by, STOP_BY)
         if not (isinstance(validation, tuple | list) and len(validation) == 2):
             raise InvalidInput(
                 f"validation must be a pair (X, Y), got {type(validation).__name__}."
@@ -295,7 +305,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             self._models,
             panel,
             rows,
-            k=check_k(self.k, self.n_labels),
+            measure=STOP_BY[self.stop_by](check_k(self.k, self.n_labels)),
             patience=int(self.early_stopping or 1),
         )
         if values.size:
@@ -390,6 +400,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         for group, model in zip(self._groups, self._models, strict=True):
             margins[:, group] = backend.predict_margin(model, X)
         margins[:, self.constant_] = self._constant_margins()
+        if self._line is not None:
+            margins = self._line[0] + self._line[1] * margins
         wrong = ~np.isfinite(margins).all(axis=0)
         if wrong.any():
             raise InvalidInput(
@@ -425,6 +437,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of float64, shape (n_rows, n_labels)
         """
+        if self._fitted()._line is not None:
+            return self.predict_proba(X)
         rows = self._read_rows(X)
         backend = get_backend(self.learner)
         stored = np.empty((rows.shape[0], self.n_labels), np.float64)
@@ -438,8 +452,56 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         from scipy.special import expit
 
         probabilities: Floats = expit(margins)
-        probabilities[:, self.constant_] = self.prevalence_[self.constant_]
+        if self._line is None:
+            probabilities[:, self.constant_] = self.prevalence_[self.constant_]
         return probabilities
+
+    def with_line(self, intercept: Floats, slope: Floats) -> Self:
+        """A copy whose margins are intercept + slope x margin, see `oddslip.fold`.
+
+        Parameters
+        ----------
+        intercept, slope : ndarray of shape (n_labels,)
+
+        Returns
+        -------
+        OneVsRest
+        """
+        copied = copy(self._fitted())
+        if self._line is not None:
+            intercept, slope = intercept + slope * self._line[0], slope * self._line[1]
+        copied._line = (intercept, slope)
+        return copied
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds of a boosted learner: those of the label that has most."""
+        backend = get_backend(self._fitted().learner)
+        return max((backend.n_rounds(model) for model in self._models), default=0)
+
+    def staged_margin(self, X: FeaturesLike, rounds: Sequence[int]) -> list[Floats]:
+        """Log-odds of every label after some of the rounds of a boosted learner.
+
+        Parameters
+        ----------
+        X : array-like, scipy.sparse matrix or data frame of shape (n_rows, n_features)
+        rounds : sequence of int
+            Ascending numbers of rounds.
+
+        Returns
+        -------
+        list of ndarray of shape (n_rows, n_labels)
+        """
+        rows, backend = self._read_rows(X), get_backend(self.learner)
+        margins = np.zeros((rows.shape[0], self.n_labels))
+        margins[:, self.constant_] = self._constant_margins()
+        stages, start = [], 0
+        for stop in rounds:
+            for group, model in zip(self._groups, self._models, strict=True):
+                margins[:, group] += backend.stage(model, rows, start, stop)
+            start = stop
+            stages.append(margins.copy())
+        return stages
 
     def panel(self, X: FeaturesLike, labels: LabelsLike = None) -> Panel:
         """A panel of margins.
@@ -497,6 +559,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             "label_names": self.label_names_,
             "groups": [group.tolist() for group in self._groups],
         }
+        if self._line is not None:
+            head["line"] = [each.tolist() for each in self._line]
         dumps = {
             f"group-{number:05d}{backend.extension}": backend.dump(model)
             for number, model in enumerate(self._models)
@@ -526,6 +590,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             model.n_features_in_ = int(head["n_features"])
             model._name_features(head.get("feature_names"))  # missing in older files
             model.label_names_ = check_names(head["label_names"], positives.size)
+            if head.get("line") is not None:
+                intercept, slope = np.array(head["line"], np.float64)
+                model._line = (intercept, slope)
             model.parameters_ = model._parameters(backend)
             model._groups = check_groups(head["groups"], model._labels_with_model(backend))
             if len(dumps) != len(model._groups):

@@ -40,6 +40,7 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 3))
     >>> Y = X + rng.normal(size=X.shape) > 1.5

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oddslip.core.arguments import as_numbers, check_whole, is_number
 from oddslip.core.panel import Kind, check_k
+from oddslip.core.types import Floats, Ints, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label, per_label
 from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import Rankings, RankingTally
@@ -55,6 +56,27 @@ METRIC_COLUMN = {
 }
 
 
+NAMES = {
+    "map": "MAP",
+    "precision": "precision",
+    "recall": "recall",
+    "ndcg": "nDCG",
+    "psp": "PSP",
+    "hit_rate": "hit rate",
+}
+
+
+def metric_name(metric: str, k: int) -> str:
+    """What a metric is called wherever it is shown.
+
+    Examples
+    --------
+    >>> metric_name("ndcg", 7)
+    'nDCG@7'
+    """
+    return f"{NAMES[metric]}@{k}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Scoring:
     """What candidates and rungs are compared by: a metric at K, with the propensities of PSP.
@@ -64,9 +86,9 @@ class Scoring:
 
     k: int
     metric: str = "map"
-    propensities: NDArray[np.float64] | None = None
+    propensities: Floats | None = None
 
-    def propensities_for(self, counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
+    def propensities_for(self, counts: Ints, n_rows: int) -> Floats:
         """The propensities, or those of labels that are true in ``counts`` of the rows."""
         if self.propensities is not None:
             return self.propensities
@@ -78,7 +100,7 @@ class MetricOptions(TypedDict, total=False):
 
     kind: Kind | None
     label_names: Sequence[str] | None
-    exclude: Any
+    exclude: LabelsLike
     nan: Nan
     ties: Ties
     rows: Rows
@@ -87,8 +109,8 @@ class MetricOptions(TypedDict, total=False):
 
 
 def average_precision_at_k(
-    scores: Any,
-    labels: Any = None,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     k: int,
     denominator: Denominator = "min",
@@ -129,7 +151,7 @@ def average_precision_at_k(
 
 
 def precision_at_k(
-    scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]
+    scores: ScoresLike, labels: LabelsLike = None, *, k: int, **options: Unpack[MetricOptions]
 ) -> Any:
     """Share of the K slots filled by a true label. Higher is better.
 
@@ -144,7 +166,7 @@ def precision_at_k(
 
 
 def recall_at_k(
-    scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]
+    scores: ScoresLike, labels: LabelsLike = None, *, k: int, **options: Unpack[MetricOptions]
 ) -> Any:
     """Share of a row's true labels found in its K slots. Higher is better.
 
@@ -158,7 +180,9 @@ def recall_at_k(
     return _metric("recall", scores, labels, k, **options)
 
 
-def ndcg_at_k(scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]) -> Any:
+def ndcg_at_k(
+    scores: ScoresLike, labels: LabelsLike = None, *, k: int, **options: Unpack[MetricOptions]
+) -> Any:
     """Discounted gain of the hits over the best possible. Higher is better.
 
     Takes the arguments of `average_precision_at_k`. ``ties="expected"`` is scikit-learn's.
@@ -172,7 +196,7 @@ def ndcg_at_k(scores: Any, labels: Any = None, *, k: int, **options: Unpack[Metr
 
 
 def hit_rate_at_k(
-    scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]
+    scores: ScoresLike, labels: LabelsLike = None, *, k: int, **options: Unpack[MetricOptions]
 ) -> Any:
     """Share of rows with at least one true label in their K slots. Higher is better.
 
@@ -187,14 +211,14 @@ def hit_rate_at_k(
 
 
 def psp_at_k(
-    scores: Any,
-    labels: Any = None,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     k: int,
-    propensities: Any = None,
+    propensities: PerLabel = None,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     ties: Ties = "stable",
     per_row: bool = False,
@@ -233,7 +257,7 @@ def psp_at_k(
 
 def label_propensities(
     label_counts: ArrayLike, n_rows: int, *, a: float = 0.55, b: float = 1.5
-) -> NDArray[np.float64]:
+) -> Floats:
     """Propensity of each label: ``1 / (1 + C exp(-a ln(count + b)))``.
 
     ``C = (ln n_rows - 1) (b + 1)^a``. The defaults of a and b are those of the extreme
@@ -270,7 +294,7 @@ def metric_values(
     ties: Ties = "stable",
     denominator: Denominator = "min",
     propensities_given: Any = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Per row with a true label: the columns of `Column`."""
     from oddslip.kernels.hits import score_rows
 
@@ -297,7 +321,7 @@ def metric_values(
     return values
 
 
-def metric_of_sums(sums: NDArray[np.float64], metric: str, n_rows: Any) -> NDArray[np.float64]:
+def metric_of_sums(sums: Floats, metric: str, n_rows: Any) -> Floats:
     """A metric over ``n_rows`` rows from the sums of the columns, which are the last axis.
 
     Examples
@@ -310,13 +334,13 @@ def metric_of_sums(sums: NDArray[np.float64], metric: str, n_rows: Any) -> NDArr
         return np.asarray(sums[..., METRIC_COLUMN[metric]] / n)
 
 
-def metric_by_row(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
+def metric_by_row(values: Floats, metric: str) -> Floats:
     """A metric of each row, from the columns of `metric_values`."""
     summed = values[:, METRIC_COLUMN[metric]]
     return summed / values[:, Column.PSP_BEST] if metric == "psp" else summed.copy()
 
 
-def average_rows(per_row: NDArray[np.float64], n_rows: int, rows: Rows) -> float:
+def average_rows(per_row: Floats, n_rows: int, rows: Rows) -> float:
     """Mean over the rows with a true label, or over all rows, where the others count zero."""
     check_choice("rows", rows, Rows)
     n = n_rows if rows == "all" else per_row.size
@@ -332,9 +356,9 @@ def check_choice(name: str, value: str, choices: Any) -> int:
     return allowed.index(value)
 
 
-def check_propensities(given: Any, n_labels: int) -> NDArray[np.float64]:
+def check_propensities(propensities: PerLabel, n_labels: int) -> Floats:
     """Propensities as float64, one per label, each above 0 and at most 1."""
-    array = per_label("propensities", given, n_labels)
+    array = per_label("propensities", propensities, n_labels)
     wrong = np.flatnonzero(~((array >= MIN_PROPENSITY) & (array <= 1)))
     if wrong.size:
         value = array[wrong[0]]
@@ -347,18 +371,18 @@ def check_propensities(given: Any, n_labels: int) -> NDArray[np.float64]:
 
 
 def resolve_propensities(
-    given: Any,
-    weights: NDArray[np.float64] | None,
+    propensities: PerLabel,
+    weights: Floats | None,
     n_labels: int,
     label_names: Sequence[str] | None = None,
-) -> NDArray[np.float64] | None:
+) -> Floats | None:
     """Propensities one per label, by name, or those that training weights amount to.
 
     None stays None: then the labels of the rows say them, by `label_propensities`.
 
     Parameters
     ----------
-    given : array-like, mapping, "weights" or None
+    propensities : array-like, mapping, "weights" or None
         "weights": propensities 1 / w, whose PSP weighted training approximates (Corollary 1c).
     weights : numpy.ndarray or None
         The weight each label was trained with, where it is known.
@@ -370,25 +394,26 @@ def resolve_propensities(
     >>> resolve_propensities("weights", np.array([2.0, 8.0]), 2)
     array([1.  , 0.25])
     """
-    if isinstance(given, str) and given == "weights":
+    if isinstance(propensities, str) and propensities == "weights":
         if weights is None:
             raise InvalidInput(
                 'propensities="weights" needs the weights that labels were trained with. '
                 "Pass weights as well."
             )
         return np.asarray(weights.min() / weights)  # a common factor does not matter
-    if isinstance(given, str) and not Path(given).exists():
+    if isinstance(propensities, str) and not Path(propensities).exists():
         raise InvalidInput(
-            f'propensities must be one per label, a file of them, or "weights", got {given!r:.60}.'
+            'propensities must be one per label, a file of them, or "weights", '
+            f"got {propensities!r:.60}."
         )
-    given = by_label("propensities", given, label_names)
-    return None if given is None else check_propensities(given, n_labels)
+    propensities = by_label("propensities", propensities, label_names)
+    return None if propensities is None else check_propensities(propensities, n_labels)
 
 
 def _metric(
     metric: str,
-    scores: Any,
-    labels: Any,
+    scores: ScoresLike,
+    labels: LabelsLike,
     k: int,
     *,
     ties: Ties = "stable",

@@ -7,26 +7,25 @@ have lost order, which no monotone map of the label brings back.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.panel import Kind
 from oddslip.core.passes import run
+from oddslip.core.types import Floats, LabelsLike, ScoresLike
 from oddslip.sources.open import Nan, open_rows
 
 
 def auc_per_label(
-    scores: Any,
-    labels: Any = None,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     threads: int | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Area under the ROC curve of every label, over the rows. Higher is better.
 
     It is the chance that a row with the label scores above a row without it; equal scores count
@@ -66,12 +65,12 @@ def auc_per_label(
 
 
 def mean_auc(
-    scores: Any,
-    labels: Any = None,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     threads: int | None = None,
 ) -> float:

@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from oddslip.core.row_keys import Keys
+from oddslip.core.row_ids import Keys
 from oddslip.core.tally import MergeableTally, State, nest_states, unnest_states
 from oddslip.core.threads import map_threads
-
-Floats = NDArray[np.float64]
+from oddslip.core.types import Floats
 
 BLOCK_ROWS = 1 << 15
 BATCH = 50

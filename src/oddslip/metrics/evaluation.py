@@ -7,19 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates, check_seed, check_share
 from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.results import as_frame, html_table, plain
-from oddslip.core.row_ids import match_rows
-from oddslip.core.row_keys import Keys, need_ids
+from oddslip.core.row_ids import Keys, match_rows, need_ids
 from oddslip.core.threads import available_threads
-from oddslip.core.types import Floats, PerLabel
+from oddslip.core.types import Array, Floats, Ints, JsonObject, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
+    NAMES,
     Column,
     Denominator,
     Rows,
@@ -27,10 +26,12 @@ from oddslip.metrics.at_k import (
     check_choice,
     label_propensities,
     metric_by_row,
+    metric_name,
     metric_of_sums,
     metric_values,
     resolve_propensities,
 )
+from oddslip.metrics.auc import mean_auc
 from oddslip.metrics.bootstrap import (
     BootstrapSums,
     BootstrapTally,
@@ -41,26 +42,6 @@ from oddslip.metrics.ranking import RankingTally
 from oddslip.sources import Source
 from oddslip.sources.open import Nan, open_rows
 from oddslip.sources.views import LabelledSource, WeightedSource
-
-NAMES = {
-    "map": "MAP",
-    "precision": "precision",
-    "recall": "recall",
-    "ndcg": "nDCG",
-    "psp": "PSP",
-    "hit_rate": "hit rate",
-}
-
-
-def metric_name(metric: str, k: int) -> str:
-    """What a metric is called wherever it is shown.
-
-    Examples
-    --------
-    >>> metric_name("ndcg", 7)
-    'nDCG@7'
-    """
-    return f"{NAMES[metric]}@{k}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +63,7 @@ class Estimate:
     low: float
     high: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only; the ends are None where no interval was drawn."""
         return plain({"value": self.value, "low": self.low, "high": self.high})  # type: ignore[no-any-return]
 
@@ -120,7 +101,7 @@ class Comparison:
 
         return as_text(show_comparison(self))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         return {name: estimate.to_dict() for name, estimate in self.differences.items()}
 
@@ -135,11 +116,11 @@ class Comparison:
 class EvaluatedRows(NamedTuple):
     """The rows with a true label, in row order: their numbers, keys and columns of `Column`."""
 
-    numbers: NDArray[np.int64]
+    numbers: Ints
     keys: Keys
     values: Floats
 
-    def ordered_by(self, numbers: NDArray[np.int64]) -> EvaluatedRows:
+    def ordered_by(self, numbers: Ints) -> EvaluatedRows:
         """The same rows with other numbers, in the order of these."""
         order = np.argsort(numbers)
         return EvaluatedRows(numbers[order], self.keys[order], self.values[order])
@@ -152,7 +133,7 @@ class MetricTally(BootstrapTally):
 
     Parameters
     ----------
-    k, n_labels : int
+    k : int
     propensities : ndarray of shape (n_labels,)
     ties, denominator, rows
         As in `oddslip.evaluate`.
@@ -170,7 +151,6 @@ class MetricTally(BootstrapTally):
     def __init__(
         self,
         k: int,
-        n_labels: int,
         propensities: Floats,
         *,
         ties: Ties = "stable",
@@ -180,14 +160,14 @@ class MetricTally(BootstrapTally):
         seed: int = 0,
         keep_rows: bool = False,
     ) -> None:
-        self.k, self.n_labels, self.propensities = k, n_labels, propensities
+        self.k, self.n_labels, self.propensities = k, propensities.size, propensities
         self.ties, self.denominator, self.rows = ties, denominator, rows
         self.n_replicates, self.seed, self.keep_rows = n_replicates, seed, keep_rows
         self.n_rows = self.n_evaluated = self.n_tied = 0
         self.bounds = np.zeros(2)  # sums of average precision, ties at their worst and best
         self.key_sum = np.zeros(1, np.uint64)  # two tallies of the same rows have the same
         self.sums = BootstrapSums(len(Column) + 1, n_replicates, seed)
-        self._numbers: list[NDArray[np.int64]] = []
+        self._numbers: list[Ints] = []
         self._keys: list[Keys] = []
         self._values: list[Floats] = []
         self.blocks_apart = max(1, self.sums.draws.nbytes >> 20)
@@ -287,7 +267,7 @@ class Evaluation:
     _key_sum: int = field(repr=False, default=0)
     _evaluated: EvaluatedRows | None = field(repr=False, default=None)  # where rows are in order
     _sample_weight: Floats | None = field(repr=False, default=None)
-    _row_ids: NDArray[Any] | None = field(repr=False, default=None)
+    _row_ids: Array | None = field(repr=False, default=None)
     _indexed: bool = field(repr=False, default=False)
 
     def __getitem__(self, metric: str) -> Estimate:
@@ -304,7 +284,7 @@ class Evaluation:
 
         return as_text(show_evaluation(self))
 
-    def per_row(self, metric: str = "map") -> NDArray[np.float64]:
+    def per_row(self, metric: str = "map") -> Floats:
         """One number for each evaluated row, in row order; `row_numbers` says which rows."""
         check_choice("metric", metric, NAMES)
         if self._evaluated is None:
@@ -315,7 +295,7 @@ class Evaluation:
         return metric_by_row(self._evaluated.values, metric)
 
     @property
-    def row_numbers(self) -> NDArray[np.int64]:
+    def row_numbers(self) -> Ints:
         """Numbers of the evaluated rows."""
         none = np.empty(0, np.int64)
         return none if self._evaluated is None else self._evaluated.numbers.copy()
@@ -406,12 +386,12 @@ class Evaluation:
         values = other._evaluated.values
         if self._sample_weight is not None:
             values = values * self._sample_weight[:, None]
-        drawn = bootstrap_rows(
+        bootstrap = bootstrap_rows(
             values, keys, n_replicates=self.n_replicates, seed=self.seed, threads=threads
         )
-        return np.column_stack([drawn.draws, self._draws[:, -1]])
+        return np.column_stack([bootstrap.draws, self._draws[:, -1]])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only: what ``--json`` prints."""
         return plain(  # type: ignore[no-any-return]
             {
@@ -468,20 +448,20 @@ class Evaluation:
 
 
 def evaluate(
-    scores: Any,
-    labels: Any = None,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     k: int,
     kind: Kind | None = None,
     sample_weight: Any = None,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     ties: Ties = "stable",
     denominator: Denominator = "min",
     rows: Rows = "with_positives",
-    propensities: Any = None,
-    weights: Any = None,
+    propensities: PerLabel = None,
+    weights: PerLabel = None,
     auc: bool = False,
     n_replicates: int = 2000,
     level: float = 0.95,
@@ -555,16 +535,13 @@ def evaluate(
     check_choice("denominator", denominator, Denominator)
     if n_replicates and (keyed or not source.ordered):
         need_ids(source.has_ids, "drawing rows")
-    if chances is None:
-        if source.ordered:  # dense labels are searched once
-            source = LabelledSource(source, source.positives())
-        chances = label_propensities(source.label_counts(), source.n_rows)
+    if chances is None and source.ordered:  # dense labels are searched once
+        source = LabelledSource(source, source.positives())
     if n_replicates and source.ordered:
         source.row_keys()  # ids are hashed once, before threads need them
     tally = MetricTally(
         k,
-        source.n_labels,
-        chances,
+        label_propensities(source.label_counts(), source.n_rows) if chances is None else chances,
         ties=ties,
         denominator=denominator,
         rows=rows,
@@ -577,20 +554,15 @@ def evaluate(
         raise InvalidInput(
             f"at least one row must have a true label, got none in {tally.n_rows:,} rows."
         )
-    mean_auc = None
-    if auc:
-        from oddslip.metrics.auc import mean_auc as find_mean_auc
-
-        mean_auc = find_mean_auc(source)
-    return _summarise(tally, source, level, mean_auc)
+    return _summarise(tally, source, level, mean_auc(source) if auc else None)
 
 
-def _read_propensities(given: PerLabel, weights: PerLabel, source: Source) -> Floats | None:
+def _read_propensities(propensities: PerLabel, weights: PerLabel, source: Source) -> Floats | None:
     """Propensities of PSP, given or made of training weights; None if the labels decide."""
     names = source.label_names
     if weights is None:
-        return resolve_propensities(given, None, source.n_labels, names)
-    if given is not None:
+        return resolve_propensities(propensities, None, source.n_labels, names)
+    if propensities is not None:
         raise InvalidInput("PSP takes propensities or weights, got both. Leave out one.")
     rows = source.whole if isinstance(source, WeightedSource) else source
     counts = rows.label_counts(), rows.totals()

@@ -13,16 +13,17 @@ from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k, take_cells
 from oddslip.core.results import frame_like, name_ranking
 from oddslip.core.tally import State
+from oddslip.core.types import Array, Bools, Ints, LabelsLike, ScoresLike
 from oddslip.sources.open import Nan, open_rows
 
 
 def rank(
-    scores: Any,
+    scores: ScoresLike,
     *,
     k: int,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     names: bool = False,
     with_scores: bool = False,
@@ -84,7 +85,7 @@ def rank(
     ranking = np.empty((source.n_rows, k), np.int32)
     shown = np.empty((source.n_rows, k), source.dtype) if with_scores else None
 
-    def rank_block(panel: Panel) -> tuple[NDArray[np.int32], NDArray[Any] | None]:
+    def rank_block(panel: Panel) -> tuple[NDArray[np.int32], Array | None]:
         columns = rank_panel(panel, k)
         return columns, take_cells(panel, columns) if with_scores else None
 
@@ -104,7 +105,7 @@ def rank_panel(panel: Panel, k: int) -> NDArray[np.int32]:
 
     columns: NDArray[np.int32]
     if isinstance(panel, SparsePanel):
-        columns, _, _ = rank_lists(*panel.listed, panel.cell_keys(), k)
+        columns, _, _ = rank_lists(*panel.positions, panel.cell_keys(), k)
         return columns
     columns, best, _ = rank_keys(panel.keys(), k, None, panel.absent)
     if int(best[:, 0].max()) > panel.limit:
@@ -123,16 +124,16 @@ class Rankings:
 
     n_rows: int
     n_labels: int
-    rows: NDArray[np.int64]
+    rows: Ints
     columns: NDArray[np.int32]
     joined: NDArray[np.uint8]
-    at_kth: NDArray[np.int64]
-    indptr: NDArray[np.int64]
+    at_kth: Ints
+    indptr: Ints
     indices: NDArray[np.int32]
     sides: NDArray[np.int8]
 
     @classmethod
-    def made(cls, columns: NDArray[np.int32], positives: Positives, n_labels: int) -> Rankings:
+    def of(cls, columns: NDArray[np.int32], positives: Positives, n_labels: int) -> Rankings:
         """Of rankings already made, of all rows: their ties are decided, by whoever made them."""
         rows = np.flatnonzero(positives.counts)
         part = positives.take(rows)
@@ -149,7 +150,7 @@ class Rankings:
         )
 
     @property
-    def decided_by_ties(self) -> NDArray[np.bool_]:
+    def decided_by_ties(self) -> Bools:
         """Rows in which more cells tie with the last place than there are places left."""
         k = self.columns.shape[1]
         start = np.maximum.accumulate(np.where(self.joined, 0, np.arange(k)), axis=1)[:, -1]
@@ -226,8 +227,8 @@ class RankingTally:
         positives, keys = panel.positives(), panel.cell_keys()
         counts = positives.counts
         rows = np.flatnonzero(counts)
-        columns, best, at_kth = rank_lists(*panel.listed, keys, self.k, rows)
-        own = keys[positives.among(panel.listed, panel.n_labels)]
+        columns, best, at_kth = rank_lists(*panel.positions, keys, self.k, rows)
+        own = keys[positives.among(panel.positions, panel.n_labels)]
         kth = np.repeat(_last_shown(columns, best), counts[rows])
         sides = (own > kth).astype(np.int8) - (own < kth)
         self._keep(panel, rows, columns, best, at_kth, counts[rows], positives, sides)
@@ -235,11 +236,11 @@ class RankingTally:
     def _keep(
         self,
         panel: Panel,
-        rows: NDArray[np.int64],
+        rows: Ints,
         columns: NDArray[np.int32],
-        best: NDArray[Any],
-        at_kth: NDArray[np.int64],
-        counts: NDArray[np.int64],
+        best: Array,
+        at_kth: Ints,
+        counts: Ints,
         positives: Positives,
         sides: NDArray[np.int8],
     ) -> None:
@@ -282,7 +283,7 @@ class RankingTally:
         )
 
 
-def _last_shown(columns: NDArray[np.int32], best: NDArray[Any]) -> NDArray[Any]:
+def _last_shown(columns: NDArray[np.int32], best: Array) -> Array:
     """The key of the last label that each row shows."""
     if (columns[:, -1] >= 0).all():
         return np.ascontiguousarray(best[:, -1])
@@ -293,11 +294,11 @@ def _last_shown(columns: NDArray[np.int32], best: NDArray[Any]) -> NDArray[Any]:
 class _RankedBlock(NamedTuple):
     """The rows of a block with a true label; ``counts`` says how many of ``indices`` each has."""
 
-    rows: NDArray[np.int64]
+    rows: Ints
     columns: NDArray[np.int32]
     joined: NDArray[np.uint8]
-    at_kth: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    at_kth: Ints
+    counts: Ints
     indices: NDArray[np.int32]
     sides: NDArray[np.int8]
 

@@ -17,6 +17,7 @@ from oddslip.core.arguments import check_whole
 from oddslip.core.panel import Kind, Panel, check_k, take_cells
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.tally import MergeableTally
+from oddslip.core.types import Floats, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.metrics.ranking import rank_panel
 from oddslip.sources.open import Nan, open_rows
 
@@ -41,10 +42,10 @@ class Reliability:
     """
 
     k: int
-    edges: NDArray[np.float64]
-    n_shown: NDArray[np.int64]
-    probability: NDArray[np.float64]
-    share: NDArray[np.float64]
+    edges: Floats
+    n_shown: Ints
+    probability: Floats
+    share: Floats
 
     @property
     def ece(self) -> float:
@@ -54,7 +55,7 @@ class Reliability:
         return float((gaps * self.n_shown[held]).sum() / self.n_shown.sum())
 
     @property
-    def reach(self) -> NDArray[np.float64]:
+    def reach(self) -> Floats:
         """What chance makes of so many slots: two standard errors of the share in each bin."""
         n = np.maximum(1, self.n_shown)
         return np.asarray(2 * np.sqrt(np.maximum(self.share * (1 - self.share), 0.25 / n) / n))
@@ -66,7 +67,7 @@ class Reliability:
         gaps = (self.probability - self.share)[held]
         return float((gaps * self.n_shown[held]).sum() / self.n_shown.sum())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         named = ("k", "ece", "bias", "edges", "n_shown", "probability", "share")
         return plain({name: getattr(self, name) for name in named})  # type: ignore[no-any-return]
@@ -104,14 +105,14 @@ class Reliability:
 
 
 def reliability_at_k(
-    scores: Any,
-    labels: Any = None,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     k: int,
     n_bins: int = N_BINS,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     threads: int | None = None,
 ) -> Reliability:
@@ -177,7 +178,7 @@ class ReliabilityTally(MergeableTally):
         return reliability_of(self.counts, self.k)
 
 
-def raw_shown(panel: Panel, columns: NDArray[np.int32]) -> NDArray[np.float64]:
+def raw_shown(panel: Panel, columns: NDArray[np.int32]) -> Floats:
     """Probabilities of the cells that a checked panel shows, by its scores as they are."""
     shown = take_cells(panel, columns)[columns >= 0].astype(np.float64)
     return 0.5 * (1 + np.tanh(shown / 2)) if panel.kind == "margin" else shown
@@ -186,9 +187,9 @@ def raw_shown(panel: Panel, columns: NDArray[np.int32]) -> NDArray[np.float64]:
 def count_shown(
     panel: Panel,
     columns: NDArray[np.int32],
-    probabilities: NDArray[np.float64],
+    probabilities: Floats,
     n_bins: int = N_BINS,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Slots of every bin, the sum of their probabilities in units, and those that are true.
 
     ``columns`` are what the rows show, -1 for nothing; ``probabilities`` those of what is there.
@@ -207,7 +208,7 @@ def count_shown(
     return np.stack([np.bincount(bins, minlength=n_bins), summed, hits])
 
 
-def reliability_of(counts: NDArray[np.int64], k: int) -> Reliability:
+def reliability_of(counts: Ints, k: int) -> Reliability:
     """Means and shares of what `count_shown` counted, summed over blocks."""
     n_shown, summed, hits = counts
     with np.errstate(invalid="ignore"):

@@ -13,7 +13,7 @@ import numpy as np
 
 from oddslip.core.formatting import estimated, nat, score
 from oddslip.diagnosis.thresholds import NEAR, REGAINED, SATURATED_SHARE, conditions_hold
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.at_k import NAMES
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.label_shifts import LabelShifts

@@ -22,7 +22,7 @@ from oddslip.core.formatting import (
     times,
     value_text,
 )
-from oddslip.metrics.evaluation import metric_name
+from oddslip.metrics.at_k import metric_name
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -516,9 +516,10 @@ def show_rounds(rounds: Rounds) -> Iterator[Any]:
             cells.append(f"{rounds.shift_ratio[at]:.2f}")
         table.add_row(*cells)
     yield table
+    cost = score(rounds.cost_of_stopping_by_raw)
     yield (
         f"Raw is best after {rounds.best_raw:,} rounds, repaired after {rounds.best_repaired:,}. "
-        f"Stopping where raw is best costs {rounds.cost_of_stopping_by_raw:.4f} of repaired {name}."
+        f"Stopping where raw is best costs {cost} of repaired {name}."
     )
     if with_shift:
         yield "Realized shift: median over labels, as a share of the intended one, ln w."

@@ -28,6 +28,7 @@ from oddslip.core.panel import Kind, Panel, SampleWeight, SparsePanel
 from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, State, TallyGroup, nest_states, unnest_states
 from oddslip.core.threads import release_memory
+from oddslip.core.types import Array, Bools, Floats, Ints
 from oddslip.kernels.buckets import count_rows, find_places, fold_probabilities, mark_buckets
 from oddslip.kernels.keys import scores_of
 from oddslip.kernels.logistic import N_MOMENTS
@@ -39,7 +40,6 @@ from oddslip.tallies.cell_counts import (
     CellCounts,
     DistinctKeys,
     IntervalCounts,
-    Ints,
     Knots,
     PositiveKeys,
     starts_of_runs,
@@ -72,11 +72,11 @@ class FoldedPositives(NamedTuple):
     """
 
     labels: NDArray[np.int32]
-    keys: NDArray[Any]
+    keys: Array
     folds: NDArray[np.uint16]
-    units: NDArray[np.int64] | None
+    units: Ints | None
     n_rows: Ints
-    totals: NDArray[np.float64]
+    totals: Floats
     n_evaluated: int
 
     def counts(self, n_labels: int) -> Ints:
@@ -156,7 +156,7 @@ class PositiveTally(MergeableTally):
 
 
 def find_distinct(
-    labels: NDArray[np.int32], keys: NDArray[Any], n_labels: int
+    labels: NDArray[np.int32], keys: Array, n_labels: int
 ) -> tuple[DistinctKeys, NDArray[np.integer]]:
     """The distinct keys of every label, counted as none yet, and the place of each cell's key."""
     # Short numbers are sorted by radix.
@@ -168,7 +168,7 @@ def find_distinct(
     ordered = keys[order]
     is_first = starts_of_runs(ordered, ends)
     firsts = np.flatnonzero(is_first)[:-1]
-    places: NDArray[Any] = np.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
+    places: Array = np.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
     places[order] = np.cumsum(is_first[:-1]) - 1
     indptr = np.searchsorted(firsts, ends)
     return DistinctKeys(indptr, ordered[firsts], np.zeros(firsts.size, np.int64)), places
@@ -184,11 +184,11 @@ class FoldTallies:
         self.counts = [tally.empty_like() for tally in empty.counts]
         self.ranges = None if empty.moments is None else Ranges(empty.moments.low.size)
         self.moments = None if empty.moments is None else empty.moments.empty_like()
-        self._rows: NDArray[Any] | None = None
+        self._rows: Array | None = None
         self._panel: Panel | None = None
         self._n = 0
 
-    def add(self, panel: Panel, rows: NDArray[np.int64], positives: Positives | None) -> None:
+    def add(self, panel: Panel, rows: Ints, positives: Positives | None) -> None:
         """Take these rows of a block, whose positives are given if there are moments."""
         if isinstance(panel, SparsePanel) or panel.absent is not None:
             self.count()
@@ -223,9 +223,7 @@ class FoldTallies:
         self._count(together)
         self._panel, self._n = None, 0
 
-    def _remember(
-        self, panel: Panel, rows: NDArray[np.int64], positives: Positives | None
-    ) -> None:
+    def _remember(self, panel: Panel, rows: Ints, positives: Positives | None) -> None:
         """Keep positives and weights of rows that wait."""
         if positives is not None:
             self._positives.append(positives.take(rows))
@@ -344,8 +342,8 @@ class FoldCounts:
     def __init__(
         self,
         tallies: Sequence[IntervalCounts],
-        positives: Sequence[NDArray[Any]],
-        positives_between: Sequence[NDArray[Any]] | None = None,
+        positives: Sequence[Array],
+        positives_between: Sequence[Array] | None = None,
     ) -> None:
         self.tallies, self.positives = tallies, positives
         self.positives_between = positives_between
@@ -392,7 +390,7 @@ class FoldCounts:
         )  # fmt: skip
 
 
-def sum_whole(parts: Iterable[NDArray[Any]]) -> Ints:
+def sum_whole(parts: Iterable[Array]) -> Ints:
     """The sum of short numbers, in wide ones."""
     first, *others = parts
     total = first.astype(np.int64)
@@ -439,7 +437,7 @@ class FoldCounter:
         positives: FoldedPositives,
         pooled: Sequence[bool],
         ranges: Ranges | None = None,
-        starting: NDArray[np.bool_] | None = None,
+        starting: Bools | None = None,
     ) -> None:
         self.source, self.positives, self._starting = source, positives, starting
         self._places: list[NDArray[np.integer]] = []
@@ -531,8 +529,8 @@ def _by_fold(
     fold_of: NDArray[np.integer],
     n_folds: int,
     size: int,
-    units: NDArray[np.float64] | None,
-) -> list[NDArray[Any]]:
+    units: Floats | None,
+) -> list[Array]:
     """How many positives of each fold lie in each place, in numbers as short as can be."""
     hits_by_fold = []
     for fold in range(n_folds):
@@ -577,14 +575,14 @@ class PooledBuckets(MergeableTally):
         """Cells of each fold in each bucket."""
         return self.counts
 
-    def place(self, keys: NDArray[Any]) -> NDArray[np.int32]:
+    def place(self, keys: Array) -> NDArray[np.int32]:
         """The bucket of each key."""
         places = np.empty(keys.size, np.int32)
         scores = np.ascontiguousarray(scores_of(keys, self.kind))
         find_places(scores, *self.ranges, self.counts.shape[1], places)
         return places
 
-    def mark(self, keys: NDArray[Any], fold_of: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def mark(self, keys: Array, fold_of: NDArray[np.integer]) -> Bools:
         """Which of these positives lie where a fit may turn, without any of the folds or with all.
 
         Every positive at which a block of such a fit starts is among them.
@@ -617,9 +615,7 @@ def make_buckets(source: Source, folds: Sequence[FoldAssignment]) -> list[Pooled
     return [PooledBuckets(each, source.dtype, source.kind) for each in folds]
 
 
-def find_starting(
-    buckets: Sequence[PooledBuckets], positives: FoldedPositives
-) -> NDArray[np.bool_] | None:
+def find_starting(buckets: Sequence[PooledBuckets], positives: FoldedPositives) -> Bools | None:
     """Positives at which a block of a pooled fit may start, in any repeat."""
     if not buckets:
         return None

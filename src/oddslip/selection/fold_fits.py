@@ -14,15 +14,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from oddslip.calibrators import build_calibrator
 from oddslip.calibrators.fixed import build_inversion_maps, build_raw_maps
-from oddslip.calibrators.hierarchical import STRENGTH
+from oddslip.calibrators.hierarchical import STRENGTH, mix_maps
 from oddslip.calibrators.logistic.moments import Summary
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.mixture import mix_maps
 from oddslip.calibrators.policy import (
     DeadLabelPolicy,
     Fitted,
@@ -36,6 +34,7 @@ from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
 from oddslip.core.passes import Passes, run, share_passes
 from oddslip.core.threads import release_memory
+from oddslip.core.types import Floats, Ints
 from oddslip.io.progress import progress_bar
 from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.selection.candidates import Candidate
@@ -49,7 +48,7 @@ T = TypeVar("T")
 # Scores at which a shrunk map has knots besides the isotonic ones: every quarter of a nat, which
 # keeps the chords of an offset map within 2% of it.
 _CENTRE = np.linspace(-20.0, 20.0, 161)
-GRIDS: dict[Kind, NDArray[np.float64]] = {
+GRIDS: dict[Kind, Floats] = {
     "margin": np.concatenate([np.arange(-40.0, -20.0), _CENTRE, np.arange(21.0, 41.0)]),
     "probability": np.concatenate([[0.0], expit(_CENTRE), [1.0]]),
 }
@@ -294,10 +293,10 @@ def totals_by_fold(source: Source, positives: FoldedPositives, repeat: int) -> l
 class Ingredients(NamedTuple):
     """Isotonic and offset values of every label at the knots of both."""
 
-    indptr: NDArray[np.int64]
-    x: NDArray[np.float64]
-    isotonic: NDArray[np.float64]
-    offset: NDArray[np.float64]
+    indptr: Ints
+    x: Floats
+    isotonic: Floats
+    offset: Floats
 
 
 def gather_ingredients(kind: Kind, knots: Knots, offsets: LabelMaps) -> Ingredients:
@@ -305,7 +304,7 @@ def gather_ingredients(kind: Kind, knots: Knots, offsets: LabelMaps) -> Ingredie
     indptr, x, y = knots
     grid = GRIDS[kind]
     counts = np.zeros(indptr.size, np.int64)
-    parts: list[tuple[NDArray[np.float64], ...]] = []
+    parts: list[tuple[Floats, ...]] = []
     for label in np.flatnonzero(np.diff(indptr)).tolist():
         part = slice(indptr[label], indptr[label + 1])
         at = np.union1d(grid, x[part])

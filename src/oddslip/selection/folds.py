@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.core.panel import Panel
-from oddslip.core.row_keys import FOLDS, Keys, hash_with_salt
+from oddslip.core.row_ids import FOLDS, Keys, hash_with_salt
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source
 

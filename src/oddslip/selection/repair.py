@@ -8,9 +8,6 @@ from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.base import FitResult, ScoreTransformer
 from oddslip.calibrators.fingerprint import Expected
@@ -18,10 +15,11 @@ from oddslip.calibrators.policy import DeadLabelPolicy, DeadPolicy, check_policy
 from oddslip.core.panel import Kind
 from oddslip.core.passes import run
 from oddslip.core.results import as_frame, html_table, plain
-from oddslip.core.row_keys import need_ids
+from oddslip.core.row_ids import need_ids
+from oddslip.core.types import Floats, JsonObject, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label, resolve_weights
-from oddslip.metrics.at_k import Scoring, resolve_propensities
-from oddslip.metrics.evaluation import Estimate, metric_name
+from oddslip.metrics.at_k import Scoring, metric_name, resolve_propensities
+from oddslip.metrics.evaluation import Estimate
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import FoldAssignment, assign_folds
 from oddslip.selection.rules import Choice, Rule, read_rule
@@ -33,7 +31,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CandidateResult:
     """One candidate: its out-of-fold mean, its paired difference to raw, and that one's error."""
 
     candidate: str
@@ -78,10 +76,10 @@ class SelectionTable:
     _gains: tuple[float, ...] = field(repr=False)
 
     @cached_property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[CandidateResult, ...]:
         """One line per candidate, in the order they were given."""
         return tuple(
-            Line(
+            CandidateResult(
                 candidate,
                 self.means[at],
                 Estimate(self._gains[at], *interval),
@@ -110,10 +108,10 @@ class SelectionTable:
 
         return as_text(show_selection(self))
 
-    def __getitem__(self, candidate: str) -> Line:
+    def __getitem__(self, candidate: str) -> CandidateResult:
         return next(line for line in self.lines if line.candidate == candidate)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         fields = ("rule", "chosen", "why", "metric", "k", "n_rows", "n_evaluated", "n_folds",
                  "n_repeats", "seed", "level", "fits")  # fmt: skip
@@ -185,7 +183,7 @@ class Repair(ScoreTransformer):
     rule : str or Rule
         "paper": the best out-of-fold mean of isotonic with tau 0, 1, 2, 5, 10, pooled and raw.
         "auto": a wider choice and more folds, but raw is kept unless a candidate surely beats it,
-        and hierarchical is taken unless the best surely beats that; see docs/selection.md. Or the
+        and hierarchical is taken unless the best surely beats that; see docs/repair.md. Or the
         name of a candidate to take in any case: "raw", "hierarchical", "isotonic-5", ...
     metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}
         What candidates are compared by.
@@ -226,6 +224,7 @@ class Repair(ScoreTransformer):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.random((400, 3)) < [0.5, 0.1, 0.02]
     >>> scores = np.where(truth, 0.6, 0.4) + 0.3 * rng.random((400, 3)) + [-0.3, 0.0, 0.1]
@@ -242,9 +241,9 @@ class Repair(ScoreTransformer):
         k: int,
         rule: str | Rule = "auto",
         metric: str = "map",
-        propensities: Any = None,
-        prior: Any = None,
-        weights: Any = None,
+        propensities: PerLabel = None,
+        prior: PerLabel = None,
+        weights: PerLabel = None,
         dead: DeadPolicy = "prior",
         kind: Kind = "probability",
         n_folds: int = 5,
@@ -303,7 +302,7 @@ class Repair(ScoreTransformer):
         """Folds of the calibration rows, for each repeat."""
         return assign_folds(source, self.n_folds, seed=self.seed, n_repeats=n_repeats)
 
-    def _weights_of(self, source: Source) -> NDArray[np.float64] | None:
+    def _weights_of(self, source: Source) -> Floats | None:
         """The weights by label, where propensities are made of them; as maps read them."""
         if self.weights is None or not isinstance(self.propensities, str):
             return None
@@ -313,10 +312,10 @@ class Repair(ScoreTransformer):
 
     def rank(
         self,
-        scores: Any,
+        scores: ScoresLike,
         *,
         k: int | None = None,
-        exclude: Any = None,
+        exclude: LabelsLike = None,
         nan: Nan = "refuse",
         prior_shift: Any = None,
         names: bool = False,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import Bools, Floats, PerLabel
 from oddslip.errors import InvalidInput
-from oddslip.metrics.evaluation import metric_name
+from oddslip.metrics.at_k import metric_name
 from oddslip.selection.candidates import (
     HALFWAY,
     HIERARCHICAL,
@@ -22,7 +22,7 @@ from oddslip.selection.candidates import (
 )
 from oddslip.selection.trials import Trials
 
-# The constants of the default rule; docs/selection.md says how they were chosen.
+# The constants of the default rule; docs/repair.md says how they were chosen.
 GUARD = 3.0  # standard errors by which raw must be beaten: the best of a dozen looks too good
 NAMED_GUARD = 2.0  # by hierarchical and halfway, which were named before: no best of many
 NEAR = 2.0  # standard errors by which the best must beat hierarchical to be taken in its place
@@ -109,7 +109,7 @@ class Rule:
         if self.n_repeats < 1:
             raise InvalidInput(f"n_repeats must be at least 1, got n_repeats={self.n_repeats!r}.")
 
-    def candidates_for(self, weights: Any) -> tuple[Candidate, ...]:
+    def candidates_for(self, weights: PerLabel) -> tuple[Candidate, ...]:
         """Those that can be tried, given the weights or None."""
         if weights is not None:
             return self.candidates
@@ -184,9 +184,7 @@ class Rule:
         """Standard errors by which a candidate must beat raw."""
         return dict(self.guards).get(candidate, self.guard or 0.0)
 
-    def _lean(
-        self, trials: Trials, gains: NDArray[np.float64], errors: NDArray[np.float64]
-    ) -> Choice | None:
+    def _lean(self, trials: Trials, gains: Floats, errors: Floats) -> Choice | None:
         """What has the better mean and is sure not to lose what matters, though not to gain."""
         raw = trials.means[trials.candidates.index(RAW)]
         tolerated = min(TOLERANCE, TOLERATED_SHARE * float(raw))
@@ -204,7 +202,7 @@ class Rule:
                 )
         return None
 
-    def _favoured(self, trials: Trials, winner: int, sure: NDArray[np.bool_]) -> int:
+    def _favoured(self, trials: Trials, winner: int, sure: Bools) -> int:
         """The favourite's place if it may stand in for the winner, else the winner's."""
         if self.favourite is None or self.favourite not in trials.candidates:
             return winner
@@ -248,7 +246,7 @@ def read_rule(rule: str | Rule) -> Rule:
 
 def _best(
     trials: Trials,
-    allowed: NDArray[np.bool_],
+    allowed: Bools,
     before: Callable[[Candidate], Any] | None = None,
 ) -> int:
     """The best mean among the allowed; of equals the simplest, or the first by ``before``."""

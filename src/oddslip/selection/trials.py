@@ -15,7 +15,6 @@ from itertools import chain
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.logistic.moments import Ranges
@@ -25,15 +24,16 @@ from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Panel, check_k
 from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, TallyGroup
+from oddslip.core.types import Bools, Floats, Ints
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
     METRIC_COLUMN,
+    NAMES,
     Column,
     Scoring,
     check_choice,
     metric_values,
 )
-from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.selection.candidates import RAW, Candidate
 from oddslip.selection.fold_counts import (
@@ -53,9 +53,7 @@ from oddslip.selection.fold_fits import (
 from oddslip.selection.folds import FoldAssignment, FoldNumbers, assign_folds
 from oddslip.sources import Source
 from oddslip.sources.views import take_rows
-from oddslip.tallies.cell_counts import Ints
 
-Floats = NDArray[np.float64]
 NO_DIFFERENCE = 1e-8  # share of the level: smaller errors of a lead are rounding of the products
 
 
@@ -260,7 +258,7 @@ class TrialTally(MergeableTally):
             scored: dict[int, Floats] = {}
             for at, each in enumerate(maps):
                 if id(each) not in scored:
-                    ranked = Rankings.made(each.rank_panel(part, scoring.k), true, panel.n_labels)
+                    ranked = Rankings.of(each.rank_panel(part, scoring.k), true, panel.n_labels)
                     scored[id(each)] = metric_values(
                         ranked, propensities_given=scoring.propensities
                     )
@@ -376,7 +374,7 @@ def _collect_positives(
     )
 
 
-def _without_labels(fitted: list[MapsByFold], labels: NDArray[np.bool_]) -> list[MapsByFold]:
+def _without_labels(fitted: list[MapsByFold], labels: Bools) -> list[MapsByFold]:
     """The same maps, by which some labels are never ranked; what is one map stays one.
 
     Every slot of a label that is unobservable would count as a miss, though no row can tell.

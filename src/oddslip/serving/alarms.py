@@ -25,7 +25,8 @@ from oddslip.diagnosis.thresholds import (
     TIED_SHARE,
     UNSEEN_POSITIVES,
 )
-from oddslip.metrics.evaluation import Estimate, metric_name
+from oddslip.metrics.at_k import metric_name
+from oddslip.metrics.evaluation import Estimate
 from oddslip.serving.monitor import CalibrationComparison
 from oddslip.serving.performance import Performance
 from oddslip.shifts import Saturation

@@ -25,7 +25,8 @@ from oddslip.diagnosis.diagnose import diagnose
 from oddslip.diagnosis.findings import CODES, Finding, Severity, order_findings
 from oddslip.errors import InvalidInput
 from oddslip.io.paths import is_path
-from oddslip.metrics.evaluation import NAMES, Estimate, metric_name
+from oddslip.metrics.at_k import NAMES, metric_name
+from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import rank
 from oddslip.serving.alarms import (
     COMPARED,

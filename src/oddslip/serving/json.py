@@ -1,4 +1,4 @@
-"""A repair as a JSON document for other languages, described in docs/production.md."""
+"""A repair as a JSON document for other languages, described in docs/serving.md."""
 
 from __future__ import annotations
 

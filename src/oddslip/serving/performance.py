@@ -24,9 +24,9 @@ from oddslip.diagnosis.rungs import constant_maps
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.json import read_json
 from oddslip.io.paths import is_path
-from oddslip.metrics.at_k import Column, metric_of_sums, metric_values
+from oddslip.metrics.at_k import NAMES, Column, metric_of_sums, metric_values
 from oddslip.metrics.bootstrap import bootstrap_rows, percentile_interval
-from oddslip.metrics.evaluation import NAMES, Estimate
+from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import Rankings, rank
 from oddslip.shifts.twin import open_twin
 from oddslip.sources import Source
@@ -159,7 +159,7 @@ def drifted_labels(
 
 
 def _score(columns: NDArray[np.int32], positives: Positives, n_labels: int) -> Floats:
-    return metric_values(Rankings.made(columns, positives, n_labels))
+    return metric_values(Rankings.of(columns, positives, n_labels))
 
 
 def _share_true(hits: Floats, columns: NDArray[np.int32], n_rows: int) -> float:

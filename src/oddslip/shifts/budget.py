@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oddslip.core.arguments import is_number
+from oddslip.core.types import Bools, Floats
 from oddslip.core.weights import check_weights, per_label
 from oddslip.errors import InvalidInput
 from oddslip.tallies.logodds_histogram import SATURATED_MARGIN
@@ -45,7 +46,7 @@ def step_budget(rounds: int, learning_rate: float, max_delta_step: float | None 
     return math.inf if cap == 0 else reach * float(cap)
 
 
-def unrealizable(weights: ArrayLike, budget: float) -> NDArray[np.bool_]:
+def unrealizable(weights: ArrayLike, budget: float) -> Bools:
     """Labels whose intended shift abs(ln w_j) exceeds the budget.
 
     Parameters
@@ -67,7 +68,7 @@ def unrealizable(weights: ArrayLike, budget: float) -> NDArray[np.bool_]:
     return _intended(weights) > _check_budget(budget)
 
 
-def over_correction(weights: ArrayLike, budget: float) -> NDArray[np.float64]:
+def over_correction(weights: ArrayLike, budget: float) -> Floats:
     """Least overshoot of the analytic inversion, in nat: max(0, abs(ln w_j) - budget).
 
     Parameters
@@ -225,7 +226,7 @@ def _reach(rounds: int, learning_rate: float) -> float:
     return rounds * learning_rate
 
 
-def _intended(weights: ArrayLike) -> NDArray[np.float64]:
+def _intended(weights: ArrayLike) -> Floats:
     weight = per_label("weights", weights)
     if weight.size == 0:
         raise InvalidInput("weights must hold at least one label, got none.")

@@ -6,17 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.threads import check_all_rows
+from oddslip.core.types import Array, Floats, ScoresLike
 from oddslip.core.weights import balance_ratios, check_weights
 from oddslip.sources import Source
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.open import open_rows
 
 
-def log_odds(scores: Any, *, kind: Kind | None = None) -> NDArray[Any]:
+def log_odds(scores: ScoresLike, *, kind: Kind | None = None) -> Array:
     """Log-odds of a block of scores.
 
     Parameters
@@ -47,7 +48,7 @@ def log_odds(scores: Any, *, kind: Kind | None = None) -> NDArray[Any]:
     return _gather(source, np.dtype(np.float64), _logit)
 
 
-def shift_odds(scores: Any, weights: ArrayLike, *, kind: Kind | None = None) -> NDArray[Any]:
+def shift_odds(scores: ScoresLike, weights: ArrayLike, *, kind: Kind | None = None) -> Array:
     """Scores with ln w_j added to the log-odds of every label: p becomes wp / (wp + 1 - p).
 
     Parameters
@@ -72,7 +73,7 @@ def shift_odds(scores: Any, weights: ArrayLike, *, kind: Kind | None = None) -> 
     return _shift(scores, weights, kind, invert=False)
 
 
-def invert_odds(scores: Any, weights: ArrayLike, *, kind: Kind | None = None) -> NDArray[Any]:
+def invert_odds(scores: ScoresLike, weights: ArrayLike, *, kind: Kind | None = None) -> Array:
     """Scores with ln w_j subtracted from the log-odds of every label: q becomes q / (q + w(1 - q)).
 
     The inverse of `shift_odds`. For margins the round trip is exact up to rounding; probabilities
@@ -100,7 +101,7 @@ def invert_odds(scores: Any, weights: ArrayLike, *, kind: Kind | None = None) ->
     return _shift(scores, weights, kind, invert=True)
 
 
-def balanced_weights(counts: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+def balanced_weights(counts: ArrayLike, n_rows: int) -> Floats:
     """Balanced weights r_j = negatives / positives.
 
     Parameters
@@ -123,7 +124,7 @@ def balanced_weights(counts: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     return balance_ratios(counts, n_rows)
 
 
-def logit_block(panel: Panel) -> NDArray[np.float64]:
+def logit_block(panel: Panel) -> Floats:
     """Log-odds of one block as a new float64 array; cells are not checked."""
     if panel.kind == "margin":
         return panel.scores.astype(np.float64)
@@ -132,14 +133,14 @@ def logit_block(panel: Panel) -> NDArray[np.float64]:
     return out
 
 
-def _logit(block: NDArray[Any], out: NDArray[Any]) -> None:
+def _logit(block: Array, out: Array) -> None:
     from oddslip.kernels.logits import weigh_odds
 
     weigh_odds(np.ascontiguousarray(block), np.ones(block.shape[1]), out)
     np.log(out, out=out)
 
 
-def _shift(scores: Any, weights: ArrayLike, kind: Kind | None, *, invert: bool) -> NDArray[Any]:
+def _shift(scores: ScoresLike, weights: ArrayLike, kind: Kind | None, *, invert: bool) -> Array:
     from oddslip.kernels.logits import shift_probabilities
 
     source = open_rows(scores, kind=kind)
@@ -148,7 +149,7 @@ def _shift(scores: Any, weights: ArrayLike, kind: Kind | None, *, invert: bool) 
     ones = np.ones_like(weight)
     up, down = (ones, weight) if invert else (weight, ones)
 
-    def shift_block(block: NDArray[Any], out: NDArray[Any]) -> None:
+    def shift_block(block: Array, out: Array) -> None:
         if source.kind == "margin":
             np.add(block, shift_nat, out=out, dtype=np.float64, casting="same_kind")
         else:
@@ -157,9 +158,7 @@ def _shift(scores: Any, weights: ArrayLike, kind: Kind | None, *, invert: bool) 
     return _gather(source, source.dtype, shift_block)
 
 
-def _gather(
-    source: Source, dtype: np.dtype[Any], fill: Callable[[NDArray[Any], NDArray[Any]], None]
-) -> NDArray[Any]:
+def _gather(source: Source, dtype: np.dtype[Any], fill: Callable[[Array, Array], None]) -> Array:
     """A new array, filled block by block."""
     scores = np.empty((source.n_rows, source.n_labels), dtype)
     start = 0

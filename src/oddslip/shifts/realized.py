@@ -16,7 +16,7 @@ from oddslip.core.panel import Kind, Panel
 from oddslip.core.passes import Passes, run
 from oddslip.core.results import label_frame, plain
 from oddslip.core.tally import MergeableTally
-from oddslip.core.types import Floats, Ints
+from oddslip.core.types import Array, Bools, Floats, Ints, JsonObject, ScoresLike
 from oddslip.core.weights import by_label, check_weights, per_label
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source
@@ -62,8 +62,8 @@ class RealizedShift:
     """
 
     shift: Floats
-    identified: NDArray[np.bool_]
-    n_saturated: NDArray[np.int64]
+    identified: Bools
+    n_saturated: Ints
     prior: Floats
     n_rows: int
     n_passes: int
@@ -86,7 +86,7 @@ class RealizedShift:
         out = np.full_like(intended, np.nan)
         return np.divide(self.shift, intended, out=out, where=intended != 0)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """All fields as lists and numbers; None for values that are not finite."""
         return plain({field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[no-any-return]
 
@@ -97,7 +97,7 @@ class RealizedShift:
 
 
 def realized_shift(
-    scores: Any, prior: ArrayLike, *, kind: Kind | None = None, threads: int | None = None
+    scores: ScoresLike, prior: ArrayLike, *, kind: Kind | None = None, threads: int | None = None
 ) -> RealizedShift:
     """Realized shift of every label by prevalence matching, to 1e-9 nat.
 
@@ -179,11 +179,11 @@ class SigmoidTally(MergeableTally):
 
         sums = np.zeros_like(self.sums)
 
-        def sum_block(scores: NDArray[Any], sums: Floats) -> None:
+        def sum_block(scores: Array, sums: Floats) -> None:
             if panel.kind == "probability":
                 sum_sigmoids(np.ascontiguousarray(scores), np.exp(self.shift), sums)
                 return
-            odds: NDArray[Any] = np.subtract(scores, self.shift, order="C", dtype=np.float64)
+            odds: Array = np.subtract(scores, self.shift, order="C", dtype=np.float64)
             # Beyond this e^x overflows float64, and the sigmoid is 0 or 1.
             np.clip(odds, -700.0, 700.0, out=odds)
             sum_odds_sigmoids(np.exp(odds, out=odds), sums)

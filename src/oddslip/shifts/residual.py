@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oddslip.core.formatting import nat
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.results import plain
 from oddslip.core.tally import MergeableTally
 from oddslip.core.threads import check_all_rows
+from oddslip.core.types import Floats, Ints, JsonObject, ScoresLike
 from oddslip.core.weights import check_weights, per_label
 from oddslip.errors import InvalidInput
 from oddslip.shifts.twin import log_odds_gap, open_twin, pair_blocks
 from oddslip.sources.open import open_rows
-
-Floats = NDArray[np.float64]
 
 
 class InversionBounds(NamedTuple):
@@ -80,7 +79,7 @@ class InversionBounds(NamedTuple):
             f"{nat(self.spread)} nat"
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Fields and derived values in built-in types; None for an infinite bound."""
         derived = {
             name: getattr(self, name) for name in ("can_be_exact", "can_keep_order", "least_spread")
@@ -146,7 +145,7 @@ class Residual:
 
     mean: Floats
     largest_gap: Floats
-    n_cells: NDArray[np.int64]
+    n_cells: Ints
     spread: Floats
     n_rows: int
 
@@ -160,7 +159,7 @@ class Residual:
         """Largest spread of any row; None if no row has a spread."""
         return float(self.spread[-1]) if self.spread.size else None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """A summary in built-in types."""
         gaps = self.largest_gap[~np.isnan(self.largest_gap)]
         return plain(  # type: ignore[no-any-return]
@@ -177,8 +176,8 @@ class Residual:
 
 
 def residual(
-    weighted: Any,
-    unweighted: Any,
+    weighted: ScoresLike,
+    unweighted: ScoresLike,
     weights: ArrayLike,
     *,
     kind: Kind | None = None,

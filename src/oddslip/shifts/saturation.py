@@ -6,13 +6,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.arguments import check_whole
 from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.passes import Passes, run
 from oddslip.core.results import label_frame, plain
 from oddslip.core.tally import MergeableTally, State
+from oddslip.core.types import Array, Ints, JsonObject, ScoresLike
 from oddslip.sources import Source
 from oddslip.sources.open import open_rows
 from oddslip.tallies.logodds_histogram import saturated_key
@@ -50,11 +50,11 @@ class Saturation:
     n_rows: int
     n_labels: int
     k: int
-    n_saturated: NDArray[np.int64]
-    n_saturated_float32: NDArray[np.int64] | None
+    n_saturated: Ints
+    n_saturated_float32: Ints | None
     full_rows: int
     tied_rows: int
-    n_distinct: NDArray[np.int64] | None = None
+    n_distinct: Ints | None = None
     label_names: tuple[str, ...] | None = None
     n_present: int | None = None
     n_unit: int | None = None
@@ -97,7 +97,7 @@ class Saturation:
         """Distinct scores of a label, mean over labels."""
         return None if self.n_distinct is None else float(self.n_distinct.mean())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """All fields and derived values as lists and numbers."""
         names = [field.name for field in fields(self)]
         names += ["share", "share_float32", "mean_per_row", "mean_distinct"]
@@ -111,7 +111,7 @@ class Saturation:
 
 
 def saturation(
-    scores: Any,
+    scores: ScoresLike,
     *,
     k: int,
     kind: Kind | None = None,
@@ -221,7 +221,7 @@ class SaturationTally(MergeableTally):
 
 def count_distinct(
     source: Source, decimals: int | None = None, *, max_bytes: int = MAX_DISTINCT_BYTES
-) -> NDArray[np.int64]:
+) -> Ints:
     """Exact number of distinct scores per label; one pass over the rows per tile of labels."""
     itemsize = source.dtype.itemsize if decimals is None else 8
     tile = max(1, max_bytes // (source.n_rows * itemsize))
@@ -237,7 +237,7 @@ class DistinctTally:
 
     def __init__(self, first: int, last: int, decimals: int | None) -> None:
         self.first, self.last, self.decimals = first, last, decimals
-        self.columns: list[NDArray[Any]] = []
+        self.columns: list[Array] = []
 
     def empty_like(self) -> Self:
         """An empty tally for another thread."""
@@ -265,7 +265,7 @@ class DistinctTally:
         columns = [self._rounded(label[mask]) for label, mask in zip(cells, masks, strict=True)]
         self.columns.append(columns)  # type: ignore[arg-type]
 
-    def _rounded(self, cells: NDArray[Any]) -> NDArray[Any]:
+    def _rounded(self, cells: Array) -> Array:
         if self.decimals is not None:
             cells = np.round(cells.astype(np.float64), self.decimals)
         # Adding 0.0 turns -0.0 into 0.0, so that equal scores have equal bits.
@@ -275,7 +275,7 @@ class DistinctTally:
         """Add the scores of another tally."""
         self.columns += other.columns
 
-    def result(self) -> NDArray[np.int64]:
+    def result(self) -> Ints:
         """Distinct scores per label. Sorts their bits, since integers sort fast in any order."""
         counts = np.empty(self.last - self.first, np.int64)
         for label in range(counts.size):

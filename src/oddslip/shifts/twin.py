@@ -12,6 +12,7 @@ from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_seed
 from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.threads import check_all_rows
+from oddslip.core.types import Array, Bools, Floats, Ints, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
 from oddslip.shifts.odds import logit_block
 from oddslip.sources import Source
@@ -28,13 +29,13 @@ TOP = np.uint64(0xFFDFFFFFFFFFFFFF)  # key of the largest finite difference
 
 
 def direct_shift(
-    weighted: Any,
-    unweighted: Any,
+    weighted: ScoresLike,
+    unweighted: ScoresLike,
     *,
     kind: Kind | None = None,
     unweighted_kind: Kind | None = None,
     kept_cells: int = KEPT_CELLS,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Median of weighted margin - unweighted margin per label, by the paper's definition.
 
     The median is over the cells whose probability is strictly inside (1e-6, 1 - 1e-6) in both
@@ -68,11 +69,11 @@ def direct_shift(
 
 
 def reorder_saturated(
-    weighted: Any,
+    weighted: ScoresLike,
     order: Any,
     *,
     k: int,
-    labels: Any = None,
+    labels: LabelsLike = None,
     seed: int = DEFAULT_SEED,
     kind: Kind | None = None,
     order_kind: Kind | None = None,
@@ -133,12 +134,12 @@ def reorder_saturated(
 
 
 def open_twin(
-    scores: Any,
+    scores: ScoresLike,
     kind: Kind | None,
     arm: Source,
     *,
     what: str = "weighted and unweighted scores",
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
 ) -> Source:
     """Open the scores of a twin, with rows and labels in the order of the arm.
@@ -166,13 +167,13 @@ def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:
         b = b.rows(rows, b.n_rows) if rows < b.n_rows else next(other_blocks, None)
 
 
-def _differences(arm: Source, twin: Source) -> Iterator[NDArray[np.float64]]:
+def _differences(arm: Source, twin: Source) -> Iterator[Floats]:
     """Differences block by block; NaN where either arm is at the edge."""
     for one, other in pair_blocks(arm, twin):
         yield log_odds_gap(one, other)
 
 
-def log_odds_gap(one: Panel, other: Panel) -> NDArray[np.float64]:
+def log_odds_gap(one: Panel, other: Panel) -> Floats:
     """Difference of log-odds between two blocks; NaN where a cell is absent or at the edge."""
     one, other = one.checked(), other.checked()
     gap = logit_block(one)
@@ -185,14 +186,14 @@ def log_odds_gap(one: Panel, other: Panel) -> NDArray[np.float64]:
     return gap
 
 
-def _inside(panel: Panel) -> NDArray[np.bool_]:
+def _inside(panel: Panel) -> Bools:
     """Cells away from 0 and 1. The edge is float64 for scores of any dtype."""
     if panel.kind == "probability":
         return np.asarray((panel.scores > EDGE) & (panel.scores < 1 - EDGE))
     return np.asarray(np.abs(panel.scores) < np.log1p(-EDGE) - np.log(EDGE))
 
 
-def _median_of_rows(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+def _median_of_rows(gaps: Floats) -> Floats:
     medians = np.full(gaps.shape[1], np.nan)
     for label, column in enumerate(gaps.T):
         cells = column[~np.isnan(column)]
@@ -201,11 +202,11 @@ def _median_of_rows(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
     return medians
 
 
-def _stream_median(arm: Source, twin: Source, kept_cells: int) -> NDArray[np.float64]:
+def _stream_median(arm: Source, twin: Source, kept_cells: int) -> Floats:
     """The same medians in bounded memory, by bisection of integer keys."""
     from oddslip.kernels.keys import keys_of, scores_of
 
-    def blocks() -> Iterator[tuple[Keys, NDArray[np.bool_]]]:
+    def blocks() -> Iterator[tuple[Keys, Bools]]:
         """The key of every difference, and whether it is valid, block by block."""
         for gap in _differences(arm, twin):
             yield keys_of(gap, "margin"), ~np.isnan(gap)
@@ -226,9 +227,9 @@ def _stream_median(arm: Source, twin: Source, kept_cells: int) -> NDArray[np.flo
 
 
 def _select(
-    blocks: Callable[[], Iterator[tuple[Keys, NDArray[np.bool_]]]],
-    rank: NDArray[np.int64],
-    total: NDArray[np.int64],
+    blocks: Callable[[], Iterator[tuple[Keys, Bools]]],
+    rank: Ints,
+    total: Ints,
     kept_cells: int,
 ) -> Keys:
     """The key at position ``rank`` in the sorted keys of each label."""
@@ -263,19 +264,19 @@ def _select(
     return low
 
 
-def _truth_keys(panel: Panel) -> NDArray[Any]:
+def _truth_keys(panel: Panel) -> Array:
     positives = panel.positives()
     keys = np.zeros((panel.n_rows, panel.n_labels), np.uint32)
     keys[np.repeat(np.arange(panel.n_rows), positives.counts), positives.indices] = 1
     return keys
 
 
-def _random_keys(panel: Panel, dice: np.random.Generator) -> NDArray[Any]:
+def _random_keys(panel: Panel, dice: np.random.Generator) -> Array:
     # Numbers below 2^31, so that moving them up by one stays within their type.
     return dice.integers(2**31, size=(panel.n_rows, panel.n_labels)).astype(np.uint32)
 
 
-def _rank(panel: Panel, order: NDArray[Any], k: int) -> NDArray[np.int32]:
+def _rank(panel: Panel, order: Array, k: int) -> NDArray[np.int32]:
     """Rank the saturated cells by ``order``, then the others by their keys."""
     from oddslip.kernels.topk import rank_keys
 

@@ -12,6 +12,7 @@ from oddslip.core.arguments import as_numbers
 from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.results import plain
 from oddslip.core.tally import State
+from oddslip.core.types import Array, Bools, Floats, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.core.weights import check_weights
 from oddslip.errors import InvalidInput
 from oddslip.sources.open import open_rows
@@ -39,15 +40,15 @@ class WhatIf:
     hits: float | None = None
     unweighted_hits: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """All fields as lists and numbers."""
         return plain({field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[no-any-return]
 
 
 def what_if(
-    unweighted: Any,
+    unweighted: ScoresLike,
     weights: ArrayLike,
-    labels: Any = None,
+    labels: LabelsLike = None,
     *,
     k: int,
     kind: Kind | None = None,
@@ -89,7 +90,7 @@ def what_if(
     return source.run(WhatIfTally(weight, k, source.has_labels)).result()
 
 
-def overlap(ranking: ArrayLike, other: ArrayLike) -> NDArray[np.int64]:
+def overlap(ranking: ArrayLike, other: ArrayLike) -> Ints:
     """Number of items that two rankings share in each row.
 
     Parameters
@@ -125,7 +126,7 @@ def overlap(ranking: ArrayLike, other: ArrayLike) -> NDArray[np.int64]:
 
 def flips(
     margin_j: ArrayLike, margin_k: ArrayLike, weight_j: ArrayLike, weight_k: ArrayLike
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Whether the weights strictly reverse the order of a pair of labels.
 
     If label j leads by its unweighted margin, the order flips where margin_j - margin_k
@@ -153,14 +154,14 @@ def flips(
     if not all((weight > 0).all() for weight in weights):
         raise InvalidInput("weights must be above 0, got one that is not.")
     pull = np.log(weights[1]) - np.log(weights[0])
-    reversed_pair: NDArray[np.bool_] = np.where(gap > 0, gap < pull, (gap < 0) & (gap > pull))
+    reversed_pair: Bools = np.where(gap > 0, gap < pull, (gap < 0) & (gap > pull))
     return reversed_pair
 
 
 class WhatIfTally:
     """Rankings of blocks of rows with and without weights; stores the weighted ones."""
 
-    def __init__(self, weights: NDArray[np.float64], k: int, has_labels: bool = False) -> None:
+    def __init__(self, weights: Floats, k: int, has_labels: bool = False) -> None:
         self.weights, self.k, self.has_labels = weights, k, has_labels
         self.common = bool((weights == weights[0]).all())
         self.rankings: dict[int, NDArray[np.int32]] = {}
@@ -217,14 +218,14 @@ class WhatIfTally:
             self.unweighted_hits += int(plain_hits.sum())
         self.rankings[panel.first_row] = ranking
 
-    def _shifted(self, panel: Panel) -> NDArray[Any]:
+    def _shifted(self, panel: Panel) -> Array:
         """Keys of the shifted scores. Odds rank as log-odds do, without a logarithm."""
         from oddslip.kernels.keys import keys_of
         from oddslip.kernels.logits import weigh_odds
 
         if panel.kind == "margin":
             shifted = np.add(panel.scores, np.log(self.weights), order="C", dtype=np.float64)
-            keys: NDArray[Any] = keys_of(shifted, "margin")
+            keys: Array = keys_of(shifted, "margin")
             return keys
         odds = np.empty(panel.scores.shape)
         # The largest weight is scaled to 1, so that no odds overflow.
@@ -252,6 +253,6 @@ class WhatIfTally:
         )
 
 
-def _count_shared(one: NDArray[Any], two: NDArray[Any]) -> NDArray[np.int64]:
+def _count_shared(one: Array, two: Array) -> Ints:
     both = np.sort(np.concatenate([one, two], axis=1), axis=1)
     return np.asarray(((both[:, 1:] == both[:, :-1]) & (both[:, 1:] >= 0)).sum(axis=1))

@@ -14,8 +14,8 @@ from oddslip.adapters.features import match_tables, split_names, without_index
 from oddslip.adapters.scorer import count_rows
 from oddslip.core.row_ids import is_frame, row_names
 from oddslip.core.types import FeaturesLike, LabelsLike
-from oddslip.metrics.at_k import check_choice
-from oddslip.metrics.evaluation import NAMES, evaluate
+from oddslip.metrics.at_k import NAMES, check_choice
+from oddslip.metrics.evaluation import evaluate
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

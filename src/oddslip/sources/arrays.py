@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.panel import Panel
+from oddslip.core.types import Array
 from oddslip.sources.base import Source, block_rows
 
 BEHIND = 8  # blocks that may still be in use when the pages of an earlier block are released
@@ -29,7 +29,7 @@ class ArraySource(Source):
         self.dtype = panel.scores.dtype
         self.has_labels = panel.labels is not None
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Names of all rows, or None where rows are only numbered."""
         return self.panel.row_ids
 
@@ -48,7 +48,7 @@ class ArraySource(Source):
             release(0, self.n_rows * scores.strides[0])
 
 
-def _page_releaser(scores: NDArray[Any]) -> Any:
+def _page_releaser(scores: Array) -> Any:
     """Function that tells the system that bytes of a read-only map are no longer needed.
 
     Without it the resident size of a run over a 4 GB file would be 4 GB. Dropping a page that is

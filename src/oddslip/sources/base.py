@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SampleWeight
-from oddslip.core.row_keys import Keys, hash_ids, hash_row_numbers
+from oddslip.core.row_ids import Keys, hash_ids, hash_row_numbers
 from oddslip.core.tally import Tally
 from oddslip.core.threads import map_blocks, run_tally
+from oddslip.core.types import Ints
 
 T = TypeVar("T", bound=Tally)
 R = TypeVar("R")
@@ -63,7 +64,7 @@ class Source(ABC):
         return None
 
     def row_keys(self) -> Keys:
-        """Key of every row: see `oddslip.core.row_keys`. Ids are hashed once."""
+        """Key of every row: see `oddslip.core.row_ids`. Ids are hashed once."""
         if self._row_keys is None:
             ids = self.row_ids()
             self._row_keys = hash_row_numbers(0, self.n_rows) if ids is None else hash_ids(ids)
@@ -77,7 +78,7 @@ class Source(ABC):
         """True labels of all rows, read without the scores where possible."""
         return join_positives(block.positives() for block in self.blocks())
 
-    def label_counts(self) -> NDArray[np.int64]:
+    def label_counts(self) -> Ints:
         """Positives of each label."""
         return np.bincount(self.positives().indices, minlength=self.n_labels)
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel
+from oddslip.core.types import Array, LabelsLike
 from oddslip.errors import InvalidInput
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, block_rows, join_positives
@@ -32,7 +32,7 @@ class ChainedSource(Source):
         self,
         parts: Sequence[ArraySource],
         files: Sequence[Any],
-        labels: Any = None,
+        labels: LabelsLike = None,
         *,
         kind: Kind = "probability",
         label_names: Sequence[str] | None = None,
@@ -48,7 +48,7 @@ class ChainedSource(Source):
         self.label_names = self._whole.label_names
         self.has_labels = labels is not None
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Names of all rows, or None where rows are only numbered."""
         return self._whole.row_ids
 

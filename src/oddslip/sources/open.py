@@ -49,6 +49,7 @@ class SourceOptions:
     nan: Nan = "refuse"
 
 
+# Has the keywords of the verbs, so that each of them passes its own on.
 def open_rows(
     scores: ScoresLike,
     labels: LabelsLike = None,
@@ -114,13 +115,13 @@ def kind_for(scores: ScoresLike, kind: Kind | None) -> Kind | None:
 
 def open_source(
     table: Any = None,
-    labels: Any = None,
+    labels: LabelsLike = None,
     *,
-    scores: Any = None,
+    scores: ScoresLike = None,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
     row_ids: Any = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     columns: Mapping[str, str] | None = None,
     row_id: str | None = None,
@@ -162,7 +163,7 @@ def open_source(
         its cell is ignored, and a long table need not hold every label in every row.
     columns : dict, optional
         Columns of a long table, where they have other names than those of
-        :doc:`candidates </candidates>`: ``{"row": "shopper", "label": "dish", "score": "p"}``, and
+        :doc:`evaluate </evaluate>`: ``{"row": "shopper", "label": "dish", "score": "p"}``, and
         ``"true"`` if the table has such a column. Other columns are ignored. The same names hold
         for tables of labels and of ``exclude``, as far as they have such columns.
     row_id, unweighted : str, optional
@@ -366,12 +367,12 @@ def _open_chain(
     return ChainedSource(parts, files, _native(labels), **panel_options)
 
 
-def _open_sparse(scores: Any, labels: LabelsLike, options: SourceOptions) -> SparseSource:
+def _open_sparse(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) -> SparseSource:
     shape = scores.shape
     positions, cells = list_sparse(scores)
     if is_file_or_table(labels):
         labels = open_labels(labels, options.label_names, shape=shape, row_ids=options.row_ids)
-    panel = SparsePanel.made(
+    panel = SparsePanel.of(
         positions,
         cells,
         int(shape[1]),
@@ -383,7 +384,7 @@ def _open_sparse(scores: Any, labels: LabelsLike, options: SourceOptions) -> Spa
 
 
 def _open_long(
-    files: Batches, labels: Any, kind: Kind | None, label_names: Sequence[str] | None
+    files: Batches, labels: LabelsLike, kind: Kind | None, label_names: Sequence[str] | None
 ) -> SparseSource:
     from oddslip.sources.long.table import check_long
     from oddslip.sources.parquet.source import stored_kind

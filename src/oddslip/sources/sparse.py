@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_names
 from oddslip.core.sparse import as_rows, ascends
+from oddslip.core.types import Array, Ints, LabelsLike
 from oddslip.errors import InvalidInput
 from oddslip.sources.base import BLOCK_BYTES, Source, block_rows
 
@@ -33,7 +33,7 @@ class SparseSource(Source):
         self.dtype = panel.cells.dtype
         self.has_labels = panel.labels is not None
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Ids of all rows, or None where rows are only numbered."""
         return self.panel.row_ids
 
@@ -44,7 +44,7 @@ class SparseSource(Source):
     def blocks(self) -> Iterator[Panel]:
         """Views of some rows."""
         most = MAX_DENSE_BLOCKS * block_rows(self.n_labels, self.dtype.itemsize)
-        indptr = self.panel.listed.indptr
+        indptr = self.panel.positions.indptr
         cells = BLOCK_BYTES // 8
         start = 0
         while start < self.n_rows:
@@ -54,7 +54,7 @@ class SparseSource(Source):
             start = stop
 
 
-def list_sparse(matrix: Any) -> tuple[Positives, NDArray[Any]]:
+def list_sparse(matrix: Any) -> tuple[Positives, Array]:
     """Labels and scores of the stored cells of a scipy.sparse matrix, in order."""
     rows = as_rows(matrix, "scores")
     indptr, indices, cells = rows.indptr.astype(np.int64), rows.indices, rows.data
@@ -73,19 +73,15 @@ def list_sparse(matrix: Any) -> tuple[Positives, NDArray[Any]]:
     return Positives(indptr, indices.astype(np.int32)), np.ascontiguousarray(cells)
 
 
-def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) -> SparseSource:
+def read_long(
+    files: Any, labels: LabelsLike, kind: Kind, names: Sequence[str] | None
+) -> SparseSource:
     """A long table in any order, whose rows hold some labels each. A null score is absent."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from oddslip.sources.long.table import CELLS
-    from oddslip.sources.parquet.columns import (
-        id_cells,
-        name_values,
-        ordered_labels,
-        score_cells,
-        truth_cells,
-    )
+    from oddslip.sources.parquet.columns import id_cells, name_values, score_cells, truth_cells
     from oddslip.sources.parquet.files import reading
 
     path = files.path
@@ -96,7 +92,7 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
         if table.column(name).null_count:
             raise InvalidInput(f"{name} must not be null, got a null in {path}.")
 
-    def coded(name: str) -> tuple[NDArray[np.int64], Any]:
+    def coded(name: str) -> tuple[Ints, Any]:
         column = table.column(name).combine_chunks()
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
@@ -110,30 +106,25 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
     owned, label_set = coded("label")
     ids = id_cells(pc.cast(row_set, row_set.type))
     stored = [str(label) for label in name_values(label_set)]
-    label_order = ordered_labels(stored) if names is None else check_names(names, len(names)) or ()
-    place = {name: at for at, name in enumerate(label_order)}
-    unknown = next((name for name in stored if name not in place), None)
-    if unknown is not None:
-        raise InvalidInput(f"labels of {path} must be among label_names, got {unknown!r}.")
-    owned = np.array([place[name] for name in stored], np.int64)[owned]
+    label_order, places = _order_labels(stored, names, path)
+    owned = places[owned]
     order = np.lexsort((owned, rows))
     cells = rows[order] * len(label_order) + owned[order]
     twice = np.flatnonzero(cells[1:] == cells[:-1])
     if twice.size:
         raise InvalidInput(f"a cell must be there once, got two at {place_of(order[twice[0]])}.")
-    counts = np.bincount(rows, minlength=len(row_set))
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    lines = Positives(indptr, owned[order].astype(np.int32))
+    ends = np.cumsum(np.bincount(rows, minlength=len(row_set)))
+    lines = Positives(np.concatenate([[0], ends]), owned[order].astype(np.int32))
     scores = score_cells(table.column("score").combine_chunks(), place_of, null_absent=True)[order]
     there = ~np.isnan(scores)
     if "true" in columns:
         if labels is not None:
             raise InvalidInput(f"labels must come from one place, but {path} holds some as well.")
         true = truth_cells(table.column("true").combine_chunks(), place_of)[order]
-        labels = SparseLabels(*lines.kept(true & there), (len(row_set), len(label_order)))
+        labels = SparseLabels(*lines.filter(true & there), (len(row_set), len(label_order)))
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
-    panel = SparsePanel.made(
-        lines.kept(there),
+    panel = SparsePanel.of(
+        lines.filter(there),
         scores[there].astype(dtype),
         len(label_order),
         labels=labels,
@@ -143,3 +134,17 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
         beside="true" in columns,
     )
     return SparseSource(panel)
+
+
+def _order_labels(
+    stored: list[str], names: Sequence[str] | None, path: Any
+) -> tuple[tuple[str, ...], Ints]:
+    """The labels in order, and the place of each stored one among them."""
+    from oddslip.sources.parquet.columns import ordered_labels
+
+    labels = ordered_labels(stored) if names is None else check_names(names, len(names)) or ()
+    place = {name: at for at, name in enumerate(labels)}
+    unknown = next((name for name in stored if name not in place), None)
+    if unknown is not None:
+        raise InvalidInput(f"labels of {path} must be among label_names, got {unknown!r}.")
+    return labels, np.array([place[name] for name in stored], np.int64)

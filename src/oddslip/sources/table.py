@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k, check_names, take_cells
-from oddslip.core.row_keys import Keys, need_ids
+from oddslip.core.row_ids import Keys, need_ids
 from oddslip.core.tally import MergeableTally
+from oddslip.core.types import Ints, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.sources.base import MAX_SMALL_ROWS, Source
@@ -73,7 +73,7 @@ class LabelCounts(MergeableTally):
             return None
         return np.concatenate([np.empty(0, np.uint64), *self._keys])
 
-    def result(self) -> NDArray[np.int64]:
+    def result(self) -> Ints:
         """Positives per label."""
         return self.counts
 
@@ -103,7 +103,7 @@ class TableSource(Source):
         self.partial = layout.listed
         self.n_passes = 0
         self._row_digest: tuple[int, int] | None = None
-        self._counts: NDArray[np.int64] | None = None
+        self._counts: Ints | None = None
         self._small_keys: Keys | None = None
 
     @property
@@ -126,7 +126,7 @@ class TableSource(Source):
             self._count()
         return self._small_keys
 
-    def label_counts(self) -> NDArray[np.int64]:
+    def label_counts(self) -> Ints:
         """Positives of each label: one pass over the labels alone."""
         if self._counts is None:
             self._count()
@@ -239,7 +239,7 @@ def rank_rows(panel: Panel, *, k: int, maps: Any) -> dict[str, pa.Array]:
     if maps is not None:
         columns = maps.rank_panel(panel, k)
     elif isinstance(panel, SparsePanel):
-        columns = rank_lists(*panel.listed, panel.cell_keys(), k)[0]
+        columns = rank_lists(*panel.positions, panel.cell_keys(), k)[0]
     else:
         columns = rank_keys(panel.keys(), k)[0]
     values = take_cells(panel, columns)
@@ -254,8 +254,8 @@ def transform_rows(panel: Panel, *, maps: Any, dtype: Any, name: str) -> dict[st
     """Calibrated scores of each row of a panel."""
     cells = maps.transform_panel(panel, dtype)
     if isinstance(panel, SparsePanel):
-        ends, labels = panel.listed
-        values = cells.reshape(-1)[panel.listed.places(panel.n_labels)]
+        ends, labels = panel.positions
+        values = cells.reshape(-1)[panel.positions.places(panel.n_labels)]
         return {name: list_cells(panel, ends, labels, values)}
     ends = np.arange(0, cells.size + 1, cells.shape[1], dtype=np.int32)
     return {name: pa.ListArray.from_arrays(pa.array(ends), pa.array(cells.reshape(-1)))}
@@ -265,7 +265,7 @@ def open_table(
     table: Any,
     *,
     scores: str | None,
-    labels: Any,
+    labels: LabelsLike,
     row_id: str | None,
     unweighted: str | None = None,
     kind: Kind | None,
@@ -317,7 +317,7 @@ def open_table(
     return TableSource(spark.SparkTable(table), layout)
 
 
-def _check_candidates(is_sparse: bool, unweighted: Any, label_names: Any) -> None:
+def _check_candidates(is_sparse: bool, unweighted: ScoresLike, label_names: Any) -> None:
     if not is_sparse:
         return
     if label_names is None:
@@ -333,7 +333,7 @@ def open_files(
     session: Any,
     *,
     scores: str | None,
-    labels: Any,
+    labels: LabelsLike,
     row_id: str | None,
     unweighted: str | None = None,
     kind: Kind | None,
@@ -357,28 +357,9 @@ def open_files(
     scores = scores or "scores"
     if labels is None and _lists_labels(schema, by_name=label_names is not None):
         labels = "labels"
-    for part, name in (
-        ("scores", scores),
-        ("labels", labels),
-        ("row_id", row_id),
-        ("unweighted", unweighted),
-    ):
-        if name is not None and name not in schema.names:
-            columns = ", ".join(schema.names)
-            raise InvalidInput(
-                f"{part} must name a column, one of {columns:.120}, got {name!r:.60}."
-            )
-    kind_of_scores = schema.field(scores).type
-    cell = getattr(kind_of_scores, "value_type", None)
-    is_sparse = cell is not None and bool(pa.types.is_struct(cell))
-    if cell is not None and is_sparse:
-        fields = {field.name: field.type for field in cell}
-        cell = fields.get("score") if set(fields) & set(LABEL_FIELDS) else None
-    if cell is None or str(cell) not in ("float", "double"):
-        raise InvalidInput(
-            f"{scores} must be a list of float or double, or of candidates (label, score), "
-            f"got {kind_of_scores!s:.80}."
-        )
+    columns = {"scores": scores, "labels": labels, "row_id": row_id, "unweighted": unweighted}
+    _check_columns(schema, columns)
+    dtype, is_sparse = _score_type(schema, scores)
     _check_candidates(is_sparse, unweighted, label_names)
     if label_names is None:
         first = next(pq.ParquetFile(files[0]).iter_batches(1, columns=[scores]))
@@ -388,7 +369,7 @@ def open_files(
     layout = Layout(
         n_labels=n_labels,
         kind=kind or "probability",
-        dtype=np.dtype(cell.to_pandas_dtype()),
+        dtype=dtype,
         label_names=check_names(label_names, n_labels),
         scores=scores,
         labels=labels,
@@ -396,13 +377,42 @@ def open_files(
         twin=unweighted,
         listed=is_sparse,
     )
-    id_type = "" if row_id is None else _ID_TYPES.get(str(schema.field(row_id).type), "")
-    if row_id is not None and not id_type:
-        raise InvalidInput(
-            f"{row_id} must hold whole numbers or text, got {schema.field(row_id).type}."
-        )
     engine = SparkFiles(session, len(units))
-    return TableSource(engine, layout, id_type=id_type, units=units)
+    return TableSource(engine, layout, id_type=_id_type(schema, row_id), units=units)
+
+
+def _check_columns(schema: pa.Schema, columns: Mapping[str, str | None]) -> None:
+    for part, name in columns.items():
+        if name is not None and name not in schema.names:
+            raise InvalidInput(
+                f"{part} must name a column, one of {', '.join(schema.names):.120}, "
+                f"got {name!r:.60}."
+            )
+
+
+def _score_type(schema: pa.Schema, scores: str) -> tuple[np.dtype[Any], bool]:
+    """The type of a score, and whether each row lists candidates."""
+    listed = schema.field(scores).type
+    cell = getattr(listed, "value_type", None)
+    is_sparse = cell is not None and bool(pa.types.is_struct(cell))
+    if cell is not None and is_sparse:
+        fields = {field.name: field.type for field in cell}
+        cell = fields.get("score") if set(fields) & set(LABEL_FIELDS) else None
+    if cell is None or str(cell) not in ("float", "double"):
+        raise InvalidInput(
+            f"{scores} must be a list of float or double, or of candidates (label, score), "
+            f"got {listed!s:.80}."
+        )
+    return np.dtype(cell.to_pandas_dtype()), is_sparse
+
+
+def _id_type(schema: pa.Schema, row_id: str | None) -> str:
+    if row_id is None:
+        return ""
+    stored = schema.field(row_id).type
+    if str(stored) not in _ID_TYPES:
+        raise InvalidInput(f"{row_id} must hold whole numbers or text, got {stored}.")
+    return _ID_TYPES[str(stored)]
 
 
 def _lists_labels(schema: pa.Schema, *, by_name: bool) -> bool:

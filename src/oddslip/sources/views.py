@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Panel, SampleWeight, SparsePanel
 from oddslip.core.passes import Passes, collect
-from oddslip.core.row_ids import match_labels, match_rows
-from oddslip.core.row_keys import Keys
+from oddslip.core.row_ids import Keys, match_labels, match_rows
 from oddslip.core.tally import State, Tally
+from oddslip.core.types import Array, Bools, Ints
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, block_rows
 from oddslip.sources.sparse import SparseSource
@@ -33,7 +33,7 @@ class View(Source):
         self.partial, self.ordered = whole.partial, whole.ordered
         self.indexed, self.threads = whole.indexed, whole.threads
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Ids of all rows, or None where rows have only numbers."""
         return self.whole.row_ids()
 
@@ -55,7 +55,7 @@ class View(Source):
         """True labels of all rows."""
         return self.whole.positives()
 
-    def label_counts(self) -> NDArray[np.int64]:
+    def label_counts(self) -> Ints:
         """Positives of each label."""
         return self.whole.label_counts()
 
@@ -107,7 +107,7 @@ class PartialSource(_OtherCells):
         true = self.whole.positives()
         if self.excluded is None:
             return true
-        return true.kept(true.among(self.excluded, self.n_labels) < 0)
+        return true.filter(true.among(self.excluded, self.n_labels) < 0)
 
     def blocks(self) -> Iterator[Panel]:
         """The blocks of the whole, as views that know which cells are absent."""
@@ -175,14 +175,14 @@ class ReorderedSource(View):
     [[[0.2], [0.1]]]
     """
 
-    def __init__(self, whole: Source, order: NDArray[np.int64]) -> None:
+    def __init__(self, whole: Source, order: Ints) -> None:
         super().__init__(whole)
         self.order, self.indexed = order, False
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(order)
         self._laid: Panel | None = None
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Names of all rows, or None where rows are only numbered."""
         ids = self.whole.row_ids()
         return None if ids is None else ids[self.order]
@@ -223,7 +223,7 @@ class ReorderedSource(View):
                         cells = np.where(there, cells, cells.dtype.type(np.nan))
                     scratch.write(np.ascontiguousarray(cells, self.dtype).data)
                 scratch.flush()
-                laid: NDArray[Any] = np.memmap(scratch, self.dtype, "r", shape=shape)
+                laid: Array = np.memmap(scratch, self.dtype, "r", shape=shape)
             self._laid = Panel(laid, kind=self.kind, label_names=self.label_names)
             self._laid.nan_absent = self.partial
         return self._laid
@@ -343,14 +343,14 @@ class RowSubset(_OtherCells):
     [[[0.3, 0.4], [0.5, 0.6]]]
     """
 
-    def __init__(self, whole: Source, kept: NDArray[np.bool_], positives: Positives) -> None:
+    def __init__(self, whole: Source, kept: Bools, positives: Positives) -> None:
         super().__init__(whole)
         self.all_positives, self.has_labels, self.indexed = positives, True, False
         self.kept, self.n_rows = kept, int(np.count_nonzero(kept))
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(kept)
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Names of the rows kept, or None where rows are only numbered."""
         ids = self.whole.row_ids()
         return None if ids is None else ids[self.kept]
@@ -386,7 +386,7 @@ class RowSubset(_OtherCells):
 class Narrowing(NamedTuple):
     """Some labels of panels: their columns, each label's place among them or -1, their names."""
 
-    columns: NDArray[np.int64]
+    columns: Ints
     places: NDArray[np.int32]
     label_names: tuple[str, ...]
     has_labels: bool
@@ -395,12 +395,12 @@ class Narrowing(NamedTuple):
         """A panel of these labels alone."""
         n_labels = self.columns.size
         neighbours = (np.diff(self.columns) == 1).all()
-        taken = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
+        columns = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
         if isinstance(panel, SparsePanel):
             part: Panel = panel.columns(self.places, n_labels)
         else:
             part = panel.rows(0, panel.n_rows)
-            part.scores = np.ascontiguousarray(panel.scores[:, taken])
+            part.scores = np.ascontiguousarray(panel.scores[:, columns])
             if panel.absent is not None:
                 part.excluded, part.nan_absent = self.take(panel.absent), False
         part.label_names = self.label_names
@@ -437,7 +437,7 @@ class ColumnSource(View):
     array([1], dtype=int32)
     """
 
-    def __init__(self, whole: Source, columns: NDArray[np.int64]) -> None:
+    def __init__(self, whole: Source, columns: Ints) -> None:
         super().__init__(whole)
         self.columns, self.n_labels = columns, int(columns.size)
         names = whole.label_names
@@ -450,7 +450,7 @@ class ColumnSource(View):
         """True labels among the columns, of all rows."""
         return self.narrowing.take(self.whole.positives())
 
-    def label_counts(self) -> NDArray[np.int64]:
+    def label_counts(self) -> Ints:
         """Positives of each of these labels."""
         return self.whole.label_counts()[self.columns]
 
@@ -516,24 +516,24 @@ def collect_labels(tally: T, narrowing: Narrowing | None) -> Passes[T]:
     return (yield from collect(columns)).tally
 
 
-def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:
+def take_rows(panel: Panel, rows: Ints, positives: Positives | None = None) -> Panel:
     """A panel of some rows of a block: their scores are copied, nothing is checked again."""
     if isinstance(panel, SparsePanel):
-        taken: Panel = panel.take(rows)
+        part: Panel = panel.take(rows)
     else:
-        taken = panel.rows(0, panel.n_rows)
-        taken.scores = panel.scores[rows]
-        taken.excluded = None if panel.excluded is None else panel.excluded.take(rows)
-    taken.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
+        part = panel.rows(0, panel.n_rows)
+        part.scores = panel.scores[rows]
+        part.excluded = None if panel.excluded is None else panel.excluded.take(rows)
+    part.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
     # Ids can be hashed later; numbers are lost with the order of the block.
     numbered = panel.row_ids is None and panel.numbered
-    known = numbered or panel._row_keys is not None
-    taken._row_keys = panel.row_keys()[rows] if known else None
-    taken.twin = None if panel.twin is None else take_rows(panel.twin, rows)
+    has_keys = numbered or panel._row_keys is not None
+    part._row_keys = panel.row_keys()[rows] if has_keys else None
+    part.twin = None if panel.twin is None else take_rows(panel.twin, rows)
     if panel.sample_weight is not None:
-        taken.sample_weight = panel.sample_weight.take(rows)
-    taken.labels = None
+        part.sample_weight = panel.sample_weight.take(rows)
+    part.labels = None
     if positives is not None:
         shape = (int(rows.size), panel.n_labels)
-        taken.labels = SparseLabels(positives.indptr, positives.indices, shape)
-    return taken
+        part.labels = SparseLabels(positives.indptr, positives.indices, shape)
+    return part

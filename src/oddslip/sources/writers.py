@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from oddslip.core.panel import Kind, check_names
+from oddslip.core.types import Array
 from oddslip.errors import InvalidInput, first_line
 from oddslip.io.files import atomic_write
 
-Parts = Iterator[tuple[int, tuple[NDArray[Any], ...]]]
+Parts = Iterator[tuple[int, tuple[Array, ...]]]
 
 
 def write_scores(
     path: str | os.PathLike[str],
-    blocks: Iterable[tuple[int, NDArray[Any]]],
+    blocks: Iterable[tuple[int, Array]],
     *,
     n_rows: int,
     n_labels: int,
@@ -87,7 +88,7 @@ def write_scores(
     if ids is not None:
         schema = schema.insert(0, pa.field("row_id", ids.type))
 
-    def columns(first: int, cells: NDArray[Any]) -> list[Any]:
+    def columns(first: int, cells: Array) -> list[Any]:
         flat = pa.array(np.ascontiguousarray(cells, dtype).ravel())
         lists = pa.FixedSizeListArray.from_arrays(flat, n_labels)
         return [lists] if ids is None else [ids.slice(first, len(cells)), lists]
@@ -97,7 +98,7 @@ def write_scores(
 
 def write_ranking(
     path: str | os.PathLike[str],
-    blocks: Iterable[tuple[int, NDArray[Any]] | tuple[int, NDArray[Any], NDArray[Any]]],
+    blocks: Iterable[tuple[int, Array] | tuple[int, Array, Array]],
     *,
     n_rows: int,
     k: int,
@@ -152,7 +153,7 @@ def write_ranking(
     def listed(cells: Any, n: int) -> Any:
         return pa.ListArray.from_arrays(pa.array(np.arange(n + 1, dtype=np.int32) * k), cells)
 
-    def columns(first: int, labels: NDArray[Any], *scores: NDArray[Any]) -> list[Any]:
+    def columns(first: int, labels: Array, *scores: Array) -> list[Any]:
         n = len(labels)
         flat_labels = np.ascontiguousarray(labels, np.int32).ravel()
         # An empty slot, -1, is a null.
@@ -241,7 +242,7 @@ def _write_ranking_csv(
     header = [f"label_{slot + 1}" for slot in range(k)]
     header += [] if scores_dtype is None else [f"score_{slot + 1}" for slot in range(k)]
 
-    def columns(labels: NDArray[Any], *scores: NDArray[Any]) -> list[Any]:
+    def columns(labels: Array, *scores: Array) -> list[Any]:
         arrays = []
         for slot in range(k):
             indices = np.ascontiguousarray(labels[:, slot], np.int32)
@@ -324,7 +325,7 @@ def _write_parquet(
 def _in_order(parts: Parts, shape: tuple[int, int]) -> Parts:
     """Yield the blocks in row order; blocks that come early wait."""
     rows = _Rows(shape)
-    waiting: dict[int, tuple[NDArray[Any], ...]] = {}
+    waiting: dict[int, tuple[Array, ...]] = {}
     following = 0
     for first, arrays in parts:
         rows.take(first, arrays[0])
@@ -344,7 +345,7 @@ class _Rows:
         self.shape = shape
         self.ranges: list[tuple[int, int]] = []
 
-    def take(self, first: int, cells: NDArray[Any]) -> None:
+    def take(self, first: int, cells: Array) -> None:
         """Record a block of rows."""
         n_rows, width = self.shape
         if cells.ndim != 2 or cells.shape[1] != width or not 0 <= first <= n_rows - len(cells):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Panel, SparsePanel
-from oddslip.core.row_keys import hash_with_salt
+from oddslip.core.row_ids import hash_with_salt
 from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput
 from oddslip.kernels import Kind
@@ -214,7 +214,7 @@ def _put_candidates(table: pa.Table, layout: Layout, panel: SparsePanel) -> None
                 f"labels must be 0 or 1, got {true[wrong[0]]} at {panel.name_row(row)}, "
                 f"label {layout.name_of(label)!r}."
             )
-        panel.labels = SparseLabels(*panel.listed.kept(true == 1), shape)
+        panel.labels = SparseLabels(*panel.positions.filter(true == 1), shape)
 
 
 def _positives(table: pa.Table, name: str, layout: Layout, panel: Panel) -> Positives:

@@ -19,6 +19,7 @@ from oddslip.core.labels import DenseLabels, Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel
 from oddslip.core.passes import Passes
 from oddslip.core.tally import State, owned
+from oddslip.core.types import Array, Bools, Floats, Ints
 from oddslip.errors import InvalidInput
 from oddslip.kernels.isotonic import (
     GAPS,
@@ -31,7 +32,6 @@ from oddslip.kernels.isotonic import (
 from oddslip.kernels.keys import LIMITS, keys_of, largest_key, scores_of
 from oddslip.sources.base import Source
 from oddslip.tallies.positive_keys import DistinctKeys as DistinctKeys
-from oddslip.tallies.positive_keys import Ints as Ints
 from oddslip.tallies.positive_keys import PositiveKeys as PositiveKeys
 from oddslip.tallies.positive_keys import starts_of_runs as starts_of_runs
 
@@ -42,8 +42,8 @@ class Knots(NamedTuple):
     """Label j's knots are ``indptr[j]:indptr[j + 1]`` of the scores x and probabilities y."""
 
     indptr: Ints
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
+    x: Floats
+    y: Floats
 
     @classmethod
     def in_a_row(cls, parts: Sequence[Knots]) -> Knots:
@@ -95,12 +95,12 @@ class CellCounts:
     """
 
     indptr: Ints
-    keys: NDArray[Any]
+    keys: Array
     positives: Ints
     negatives_at: Ints
     negatives_between: Ints
-    largest_between: NDArray[Any]
-    lowest: NDArray[Any]
+    largest_between: Array
+    lowest: Array
     n_rows: int
     n_cells: Any
     kind: Kind
@@ -149,7 +149,7 @@ class CellCounts:
             n_cells=self.n_cells + other.n_cells,
         )
 
-    def auc(self) -> NDArray[np.float64]:
+    def auc(self) -> Floats:
         """Chance that a positive outscores a negative, a tie counting one half, per label.
 
         NaN where a label has no positive or no negative.
@@ -207,7 +207,7 @@ def count_cells(
     source: Source,
     pooled: bool = False,
     among: DistinctKeys | None = None,
-    only: NDArray[np.bool_] | None = None,
+    only: Bools | None = None,
 ) -> Passes[CellCounts]:
     """Count the negatives of every label between its positives, in two passes.
 
@@ -288,7 +288,7 @@ class IntervalCounts:
         n_labels = distinct.indptr.size - 1
         # One tally per fold is in memory at a time, so counts start as 16-bit integers and become
         # wider before they could overflow.
-        self._recent: NDArray[Any] = np.zeros(2 * distinct.keys.size + n_labels, np.uint16)
+        self._recent: Array = np.zeros(2 * distinct.keys.size + n_labels, np.uint16)
         self._largest = np.zeros(distinct.keys.size + n_labels, distinct.keys.dtype)
         self._wide_counts: Ints | None = None
         self._n_recent = 0
@@ -378,10 +378,10 @@ class IntervalCounts:
 
     def _add_sparse(self, panel: SparsePanel) -> None:
         """Count the stored cells of a sparse block."""
-        labels = np.zeros_like(panel.listed.indices) if self.pooled else panel.listed.indices
-        self._weigh(panel, Positives(panel.listed.indptr, labels), panel.cell_keys())
+        labels = np.zeros_like(panel.positions.indices) if self.pooled else panel.positions.indices
+        self._weigh(panel, Positives(panel.positions.indptr, labels), panel.cell_keys())
 
-    def _weigh(self, panel: Panel, cells: Positives, keys: NDArray[Any]) -> None:
+    def _weigh(self, panel: Panel, cells: Positives, keys: Array) -> None:
         """Count cells, each with the weight of its row."""
         indptr, own_keys, _ = self.distinct
         if self._wide_counts is None:

@@ -17,6 +17,7 @@ from oddslip import DEFAULT_SEED
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, TallyGroup
+from oddslip.core.types import Array, Bools, Floats, Ints
 from oddslip.errors import InvalidInput
 from oddslip.kernels.buckets import (
     MAX_BUCKETS,
@@ -30,7 +31,7 @@ from oddslip.kernels.buckets import (
 )
 from oddslip.sources.base import Source
 from oddslip.tallies.cell_counts import IntervalCounts, Knots, count_cells
-from oddslip.tallies.positive_keys import Ints, PositiveKeys
+from oddslip.tallies.positive_keys import PositiveKeys
 
 N_SAMPLED_ROWS = 1024  # rows from which labels and ranges of buckets are chosen
 MIN_ROWS = 8192  # below, buckets do not pay
@@ -45,9 +46,9 @@ class Buckets(NamedTuple):
 
     labels: Ints
     number_of: NDArray[np.int32]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    low: Floats
+    high: Floats
+    scale: Floats
     starts: Ints
     kind: Kind
 
@@ -58,7 +59,7 @@ class Buckets(NamedTuple):
 
 
 def choose_buckets(
-    scores: NDArray[Any],
+    scores: Array,
     truths: NDArray[np.uint8],
     kind: Kind,
     *,
@@ -164,7 +165,7 @@ class MarkedCells(MergeableTally):
     ) -> None:
         self.buckets, self.dtype = buckets, np.dtype(dtype)
         self.marks, self.numbers, self.sizes = marks, numbers, sizes
-        self._cells: list[NDArray[Any]] = []
+        self._cells: list[Array] = []
         self._groups: list[NDArray[np.int32]] = []
 
     def add(self, panel: Panel) -> None:
@@ -180,7 +181,7 @@ class MarkedCells(MergeableTally):
         self._cells.append(cells[:n].copy())
         self._groups.append(groups[:n].copy())
 
-    def result(self) -> NDArray[Any]:
+    def result(self) -> Array:
         """Scores bucket by bucket, the negatives and then the positives, each ascending."""
         ends = np.cumsum(self.sizes, dtype=np.int64)
         places = ends - self.sizes.ravel()
@@ -275,8 +276,8 @@ def _join(
     counts: NDArray[np.uint32],
     marks: NDArray[np.uint8],
     ends: Ints,
-    cells: NDArray[Any],
-    fitted: NDArray[np.bool_],
+    cells: Array,
+    fitted: Bools,
 ) -> Knots:
     """Knots of the labels in buckets, among those of all labels."""
     n = buckets.labels.size

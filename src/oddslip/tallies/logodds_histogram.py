@@ -10,17 +10,14 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.panel import Kind, Panel, SparsePanel
 from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, State
 from oddslip.core.threads import available_threads
-from oddslip.core.types import Ints
+from oddslip.core.types import Array, Floats, Ints
 from oddslip.sources import Source
 from oddslip.sources.views import ColumnSource, collect_labels
-
-Floats = NDArray[np.float64]
 
 # Halfway between 1 and the float32 below it; the tie goes to the even neighbour, which is 1.
 SATURATED_PROBABILITY = 1 - 2.0**-25
@@ -106,7 +103,7 @@ class LogOddsHistogram(MergeableTally):
         """Count the stored cells of a sparse block, as the kernels count dense ones."""
         from oddslip.kernels import logits
 
-        labels, cells = panel.listed.indices.astype(np.int64), panel.cells
+        labels, cells = panel.positions.indices.astype(np.int64), panel.cells
         saturated = panel.cell_keys() >= saturated_key(panel.dtype, panel.kind)
         self.n_saturated += np.bincount(labels[saturated], minlength=self.n_labels)
         if self.kind == "probability":
@@ -180,7 +177,7 @@ def edges_of(kind: Kind) -> Floats:
     if kind == "margin":
         return np.linspace(-logits.REACH, logits.REACH, logits.MARGIN_BINS + 1)
     edges = np.arange(logits.ODDS_FIRST, logits.ODDS_FIRST + logits.ODDS_BINS + 1)
-    odds: NDArray[Any] = (edges << logits.ODDS_SHIFT).astype(np.uint32).view(np.float32)
+    odds: Array = (edges << logits.ODDS_SHIFT).astype(np.uint32).view(np.float32)
     return np.asarray(np.log(odds.astype(np.float64)))
 
 

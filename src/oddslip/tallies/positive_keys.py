@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 
 from oddslip.core.panel import Panel, SparsePanel
 from oddslip.core.tally import MergeableTally
+from oddslip.core.types import Array, Bools, Ints
 from oddslip.errors import InvalidInput
 from oddslip.kernels.isotonic import group_keys
 from oddslip.kernels.keys import UNSIGNED, keys_of, largest_key
-
-Ints = NDArray[np.int64]
 
 
 class DistinctKeys(NamedTuple):
     """Label j's positives have keys ``keys[indptr[j]:indptr[j + 1]]``, each ``counts`` times."""
 
     indptr: Ints
-    keys: NDArray[Any]
+    keys: Array
     counts: Ints
 
     def among(self, others: DistinctKeys) -> DistinctKeys:
@@ -71,12 +70,12 @@ class PositiveKeys(MergeableTally):
         dtype: Any,
         *,
         pooled: bool = False,
-        only: NDArray[np.bool_] | None = None,
+        only: Bools | None = None,
     ) -> None:
         self.n_labels, self.dtype, self.pooled = n_labels, np.dtype(dtype), pooled
         self.only = only
         self._labels: list[NDArray[np.int32]] = []
-        self._keys: list[NDArray[Any]] = []
+        self._keys: list[Array] = []
         self._units: list[Ints] = []  # where rows have weights
 
     def add(self, panel: Panel) -> None:
@@ -118,7 +117,7 @@ class PositiveKeys(MergeableTally):
 
 
 def _weigh_distinct(
-    labels: NDArray[np.int32], keys: NDArray[Any], units: Ints, ends: Ints
+    labels: NDArray[np.int32], keys: Array, units: Ints, ends: Ints
 ) -> DistinctKeys:
     """The distinct keys of every label, counted in units of weight."""
     order = np.lexsort((keys, labels))
@@ -128,15 +127,15 @@ def _weigh_distinct(
     return DistinctKeys(np.searchsorted(firsts, ends), ordered[firsts[:-1]], np.diff(sums[firsts]))
 
 
-def positive_scores(panel: Panel, rows: Ints, labels: NDArray[np.int32]) -> NDArray[Any]:
+def positive_scores(panel: Panel, rows: Ints, labels: NDArray[np.int32]) -> Array:
     """Scores of the given cells, which must be present and in row order."""
     if not isinstance(panel, SparsePanel):
         return np.asarray(panel.scores[rows, labels])
-    places = panel.listed.places(panel.n_labels)
+    places = panel.positions.places(panel.n_labels)
     return np.asarray(panel.cells[np.searchsorted(places, rows * panel.n_labels + labels)])
 
 
-def starts_of_runs(ordered: NDArray[Any], ends: Ints) -> NDArray[np.bool_]:
+def starts_of_runs(ordered: Array, ends: Ints) -> Bools:
     """Where a run of equal keys starts; runs do not cross the ends of labels.
 
     One place more than there are keys, so that each run has an end.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.panel import Panel
-from oddslip.core.row_keys import SAMPLES, Keys, hash_ids, hash_with_salt, sample_keys
+from oddslip.core.row_ids import SAMPLES, Keys, hash_ids, hash_with_salt, sample_keys
 from oddslip.core.tally import MergeableTally
+from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput
 from oddslip.sources.views import take_rows
 
@@ -40,8 +40,8 @@ class RowSample(MergeableTally):
     def __init__(self, n_rows: int, share: float, seed: int) -> None:
         self.n_rows, self.share, self.seed = n_rows, share, seed
         self._hashes: list[Keys] = []
-        self._scores: list[NDArray[Any]] = []
-        self._twins: list[NDArray[Any]] = []
+        self._scores: list[Array] = []
+        self._twins: list[Array] = []
 
     @staticmethod
     def share_of(n_rows: int, n_all: int) -> float:
@@ -57,7 +57,7 @@ class RowSample(MergeableTally):
         self._scores.append(scores)
         self._twins.append(scores if panel.twin is None else _scores_of(panel.twin, rows))
 
-    def result(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def result(self) -> tuple[Array, Array]:
         """Scores of the rows and of their twin, by salted key; NaN where a cell is absent."""
         hashes, scores, twins = map(np.concatenate, (self._hashes, self._scores, self._twins))
         if not hashes.size:
@@ -66,7 +66,7 @@ class RowSample(MergeableTally):
         return scores[order], twins[order]
 
 
-def _scores_of(panel: Panel, rows: NDArray[np.int64]) -> NDArray[Any]:
+def _scores_of(panel: Panel, rows: Ints) -> Array:
     part = take_rows(panel.checked(), rows)
     present = part.present()
     if present is None:

@@ -16,6 +16,7 @@ from experiments.boundary.model import (
     predicts_well,
     retained_share,
 )
+from experiments.boundary.page import fit_threshold
 from experiments.store import CellStore
 from oddslip.learners import OneVsRest
 
@@ -143,6 +144,12 @@ def test_noise_is_not_predicted_well():
     rng = np.random.default_rng(0)
     retained = rng.random(200)
     assert not predicts_well(judge(rng.random(200), retained, -0.1, 0.1))
+
+
+def test_a_threshold_is_the_most_accurate_one_and_of_equals_the_least():
+    values = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
+    assert fit_threshold(values, values > 0.35) == 0.4
+    assert fit_threshold(values, np.array([False, True, False, True, True])) == 0.2
 
 
 def test_a_judgement_counts_what_it_says():

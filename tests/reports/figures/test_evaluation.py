@@ -7,7 +7,7 @@ import pytest
 
 from oddslip import InvalidInput, evaluate
 from oddslip.datasets import synthetic_pair
-from oddslip.metrics.evaluation import metric_name
+from oddslip.metrics.at_k import metric_name
 
 PAIR = synthetic_pair(600, 12, seed=1)
 

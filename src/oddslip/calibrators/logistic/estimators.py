@@ -8,7 +8,7 @@ offset. A label whose slope would be negative gets its prevalence, since a map m
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import DeadPolicy, Fitted, LabelRecord, build_maps, check_policy
 from oddslip.core.panel import Kind
 from oddslip.core.passes import Passes, without_passes
+from oddslip.core.types import PerLabel
 from oddslip.kernels.maps import CONSTANT
 from oddslip.sources import Source
 
@@ -40,7 +41,7 @@ class _Logistic(PerLabelCalibrator):
         *,
         dead: DeadPolicy = "prior",
         tau: int = 0,
-        prior: Any = None,
+        prior: PerLabel = None,
         kind: Kind = "probability",
     ) -> None:
         self.dead = dead
@@ -145,7 +146,7 @@ class Temperature(_Logistic):
         shared: bool = False,
         dead: DeadPolicy = "prior",
         tau: int = 0,
-        prior: Any = None,
+        prior: PerLabel = None,
         kind: Kind = "probability",
     ) -> None:
         super().__init__(dead=dead, tau=tau, prior=prior, kind=kind)

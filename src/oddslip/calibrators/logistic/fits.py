@@ -18,7 +18,7 @@ from oddslip.calibrators.logistic.moments import Cells, Model, Summary
 from oddslip.calibrators.logistic.newton import descend, find_roots
 from oddslip.core.labels import LabelTotals
 from oddslip.core.passes import Passes
-from oddslip.core.types import Floats
+from oddslip.core.types import Bools, Floats
 from oddslip.core.types import Ints as Indices
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, BETA
@@ -228,7 +228,7 @@ def _fit_slopes(
     theta: Floats,
     status: NDArray[np.int8],
     near: Floats | None = None,
-    usable: NDArray[np.bool_] | None = None,
+    usable: Bools | None = None,
 ) -> Passes[None]:
     """Set the parameters of the fits, starting from slope 0 or from ``near``."""
     fits = np.flatnonzero(status == Status.FITTED)

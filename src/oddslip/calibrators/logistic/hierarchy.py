@@ -36,7 +36,7 @@ from oddslip.kernels.newton import descend_points, match_points
 from oddslip.kernels.points import range_points
 
 # The hyper-prior. Chosen on the scores of five MULAN sets (emotions, birds, medical, enron,
-# corel5k), see docs/calibrators.md.
+# corel5k), see docs/repair.md.
 ALPHA_DEVIATION = 1.0  # of each alpha around 0
 GAMMA_DEVIATION = 0.5  # of gamma around 1
 DEVIATIONS = (0.2, 0.05)  # of a label's level and slope around their prior means
@@ -97,6 +97,7 @@ class HierarchicalFit(NamedTuple):
     n_rounds: int
 
 
+# One parameter for each statistic of the labels.
 def fit_hierarchical(
     points: Floats,
     weights: Floats,
@@ -149,7 +150,7 @@ def fit_hierarchical(
     while change > TOLERANCE and n_rounds < ROUNDS:
         n_rounds += 1
         before = estimate
-        precision = np.linalg.inv(estimate.covariance)
+        precision: Floats = np.linalg.inv(estimate.covariance)
         sum_labels(points, weights, labels.design, labels.totals, labels.state)
         if hyper is None:
             estimate = _estimate_means(labels, precision, estimate)

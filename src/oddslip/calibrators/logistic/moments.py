@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators.logistic.newton import Derivatives, Search
 from oddslip.core.labels import LabelTotals, Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel
 from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, State, Tally, owned
-from oddslip.core.types import Bools, Floats
+from oddslip.core.types import Array, Bools, Floats, Ints
 from oddslip.core.types import Ints as Indices
 from oddslip.errors import InvalidInput
 from oddslip.kernels.logistic import (
@@ -105,7 +104,7 @@ class Cells:
         return LabelTotals(self.label_positives, self.positive_weights, self.totals)
 
     @property
-    def never_negative(self) -> NDArray[np.bool_]:
+    def never_negative(self) -> Bools:
         """Labels that are true in every row in which they are present."""
         if np.ndim(self.totals):
             return np.asarray(self.positive_weights == self.totals)
@@ -422,7 +421,7 @@ class Moments(MergeableTally):
         # Each feature is measured from where it levels off, to be exact there.
         self.centers = np.stack([low, beta_features(high)[0], beta_features(low)[1]])
         self.sums = np.zeros((4, low.size))
-        self._filled: tuple[NDArray[Any], Floats] | None = None  # placeholders and their number
+        self._filled: tuple[Array, Floats] | None = None  # placeholders and their number
         # Merging the bins of two groups of blocks should cost little compared with filling them.
         self.blocks_apart = max(1, n_labels * n_bins * N_MOMENTS * 8 // BLOCK_BYTES)
 
@@ -442,7 +441,7 @@ class Moments(MergeableTally):
 
     def _add_listed(self, panel: SparsePanel) -> None:
         """Add the cells that a block lists."""
-        labels, weights = panel.listed.indices, _cell_weights(panel)
+        labels, weights = panel.positions.indices, _cell_weights(panel)
         z = log_odds(panel.checked().cells.astype(np.float64), self.kind)
         at = (z - self.low[labels]) / self.width[labels]
         n_bins = self.moments.shape[1]
@@ -453,7 +452,7 @@ class Moments(MergeableTally):
         for power in range(N_MOMENTS):
             np.add.at(flat, place + power, weights * u**power)
         positives = _positives_of(panel)
-        positive_cells = positives.among(panel.listed, panel.n_labels)
+        positive_cells = positives.among(panel.positions, panel.n_labels)
         features = z[positive_cells], *beta_features(z[positive_cells])
         np.add.at(self.sums[0], positives.indices, weights[positive_cells])
         for which, feature in enumerate(features):
@@ -553,7 +552,7 @@ class SumsAt(MergeableTally):
     blocks_apart = 1
 
     def __init__(
-        self, kernel: Any, n_sums: int, columns: NDArray[np.int64], frame: Floats, theta: Floats
+        self, kernel: Any, n_sums: int, columns: Ints, frame: Floats, theta: Floats
     ) -> None:
         self.kernel, self.columns = kernel, columns
         self.frame, self.theta = np.ascontiguousarray(frame), np.ascontiguousarray(theta)
@@ -590,7 +589,7 @@ class SumsAt(MergeableTally):
         """Add the cells that a block lists, as one row for the kernel."""
         column_of = np.full(panel.n_labels, -1, np.int64)
         column_of[self.columns] = np.arange(self.columns.size)
-        owners = column_of[panel.listed.indices]
+        owners = column_of[panel.positions.indices]
         selected = owners >= 0
         owners, weights = owners[selected], _cell_weights(panel)[selected]
         cells = np.ascontiguousarray(panel.checked().cells[selected])[None]
@@ -639,9 +638,9 @@ def _present_ranges(panel: Panel, positives: Positives) -> Floats:
     """The ranges of a checked block with absent cells."""
     ends = _empty_ranges(panel.n_labels)
     if isinstance(panel, SparsePanel):
-        labels, cells = panel.listed.indices, panel.cells.astype(np.float64)
+        labels, cells = panel.positions.indices, panel.cells.astype(np.float64)
         true = np.zeros(cells.size, np.bool_)
-        true[positives.among(panel.listed, panel.n_labels)] = True
+        true[positives.among(panel.positions, panel.n_labels)] = True
         for first, mask in ((0, ~true), (2, true)):
             np.minimum.at(ends[first], labels[mask], cells[mask])
             np.maximum.at(ends[first + 1], labels[mask], cells[mask])
@@ -660,7 +659,7 @@ def _present_ranges(panel: Panel, positives: Positives) -> Floats:
 def _cell_weights(panel: SparsePanel) -> Floats:
     """The weight of each listed cell."""
     weights = _weights_of(panel)
-    return np.repeat(np.ones(panel.n_rows) if weights is None else weights, panel.listed.counts)
+    return np.repeat(np.ones(panel.n_rows) if weights is None else weights, panel.positions.counts)
 
 
 def _weights_of(panel: Panel) -> Floats | None:

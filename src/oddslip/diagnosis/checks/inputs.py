@@ -24,18 +24,18 @@ from oddslip.diagnosis.thresholds import (
 
 def check_logarithms(d: Measurements) -> Finding | None:
     """OS104."""
-    found = d.weight_fit
-    if found is None or d.weights is None or not weights_are_logarithms(d):
+    fit = d.weight_fit
+    if fit is None or d.weights is None or not weights_are_logarithms(d):
         return None
     return Finding(
         "OS104",
         "critical",
         "The weights look like logarithms: the labels' shifts fit the weights as they are, and "
-        f"not their logarithm ({count_of(found.n_labels, 'label')}).",
+        f"not their logarithm ({count_of(fit.n_labels, 'label')}).",
         {
             "smallest": float(d.weights.min()),
             "largest": float(d.weights.max()),
-            "n_labels": found.n_labels,
+            "n_labels": fit.n_labels,
         },
         "Check the weights: pass those the positives were trained with, not ln w; "
         "weights=np.exp(...) if these are logarithms.",
@@ -64,8 +64,8 @@ def check_corrected(d: Measurements) -> Finding | None:
         return None
     with np.errstate(divide="ignore"):
         rarity = -np.log(d.prior)
-    known = np.isfinite(rarity)
-    if not known.any() or _correlation(d.shifts.intended[known], rarity[known]) < RELATED:
+    finite = np.isfinite(rarity)
+    if not finite.any() or _correlation(d.shifts.intended[finite], rarity[finite]) < RELATED:
         return None  # rare labels weigh less: the weights are the inverses, not the scores
     return Finding(
         "OS105",
@@ -96,10 +96,10 @@ def check_swapped_twin(d: Measurements) -> Finding | None:
     shifts = d.shifts
     if shifts.direct is None or shifts.intended is None or d.weighting != "label-specific":
         return None
-    known = np.isfinite(shifts.direct)
-    if twin_standing(d) in (None, "above") or not are_corrected(d) or not known.any():
+    finite = np.isfinite(shifts.direct)
+    if twin_standing(d) in (None, "above") or not are_corrected(d) or not finite.any():
         return None
-    direct, intended = shifts.direct[known], shifts.intended[known]
+    direct, intended = shifts.direct[finite], shifts.intended[finite]
     related = _correlation(direct, intended)
     slope = float(direct @ intended / (intended @ intended))
     if related > -RELATED or slope > -SWAPPED_SLOPE:
@@ -109,7 +109,7 @@ def check_swapped_twin(d: Measurements) -> Finding | None:
         "critical",
         "Twin and scores look swapped: the twin carries the shift of the weights, "
         f"{times(-slope)} of ln w above the scores, which carry none.",
-        {"slope": slope, "correlation": related, "n_labels": int(known.sum())},
+        {"slope": slope, "correlation": related, "n_labels": int(finite.sum())},
         "Pass the weighted model's scores as scores, and those of the unweighted twin as "
         "unweighted.",
     )
@@ -133,16 +133,16 @@ def check_unit_margins(d: Measurements) -> Finding | None:
 def check_leak(d: Measurements) -> Finding | None:
     """OS210."""
     areas = d.signal.areas
-    known = np.isfinite(areas)
-    n_positives = int(d.evaluation_counts[known].sum())
-    if n_positives < MIN_LEAKED_POSITIVES or not (areas[known] == 1.0).all():
+    finite = np.isfinite(areas)
+    n_positives = int(d.evaluation_counts[finite].sum())
+    if n_positives < MIN_LEAKED_POSITIVES or not (areas[finite] == 1.0).all():
         return None
     return Finding(
         "OS210",
         "critical",
         f"The scores hold the labels: all {n_positives:,} true cells stand above every other cell "
-        f"of their label, in {count_of(int(known.sum()), 'label')}.",
-        {"n_positives": n_positives, "n_labels": int(known.sum())},
+        f"of their label, in {count_of(int(finite.sum()), 'label')}.",
+        {"n_positives": n_positives, "n_labels": int(finite.sum())},
         "Check that the scores are a model's, on rows it was not trained on, and that no feature "
         "holds the labels. Nothing else here means anything before that.",
     )

@@ -111,20 +111,20 @@ def check_unseen(d: Measurements) -> Finding | None:
     """OS404."""
     unseen = d.drift.unseen
     total = int(d.evaluation_counts.sum())
-    lost = int(d.evaluation_counts[unseen].sum())
-    if not lost or lost < UNSEEN_POSITIVES * total:
+    n_unseen = int(d.evaluation_counts[unseen].sum())
+    if not n_unseen or n_unseen < UNSEEN_POSITIVES * total:
         return None
     largest = np.argsort(-np.where(unseen, d.evaluation_counts, 0), kind="stable")[:SHOWN]
     return Finding(
         "OS404",
         grave_if_repaired(d),
-        f"{lost:,} positives ({small_percent(lost / total)}) of the evaluated rows belong to "
-        f"{count_of(int(unseen.sum()), 'label')} without a calibration positive: at their prior "
-        "these are hardly shown.",
+        f"{n_unseen:,} positives ({small_percent(n_unseen / total)}) of the evaluated rows "
+        f"belong to {count_of(int(unseen.sum()), 'label')} without a calibration positive: at "
+        "their prior these are hardly shown.",
         {
             "n_labels": int(unseen.sum()),
-            "n_positives": lost,
-            "share": lost / total,
+            "n_positives": n_unseen,
+            "share": n_unseen / total,
             "labels": {
                 d.label_names[at]: int(d.evaluation_counts[at]) for at in largest if unseen[at]
             },
@@ -139,9 +139,9 @@ def check_overlap(d: Measurements) -> Finding | None:
     shared, total = d.drift.n_shared_rows, d.drift.n_calibration_rows
     if not shared or shared < SHARED_ROWS * total:
         return None
-    known = d.drift.shared_by_id
-    evidence = {"n_rows": shared, "share": shared / total, "by_id": known}
-    if not known:
+    by_id = d.drift.shared_by_id
+    evidence = {"n_rows": shared, "share": shared / total, "by_id": by_id}
+    if not by_id:
         return Finding(
             "OS405",
             "warning",

@@ -27,6 +27,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "seed": (int,),
     "memory_bytes": (int,),
     "early_stopping": (int, type(None)),
+    "stop_by": (str,),
     "k": (int,),
     "parameters": (dict, type(None)),
 }
@@ -54,6 +55,14 @@ def check_head(head: JsonObject) -> None:
         raise ValueError(f"weights must list {len(positives)} numbers")
     if not all(type(weight) in (int, float) and 0 <= weight < np.inf for weight in weights):
         raise ValueError("weights must be finite and at least 0")
+    line = head.get("line")
+    if line is not None and not (
+        isinstance(line, list)
+        and len(line) == 2
+        and all(isinstance(part, list) and len(part) == len(positives) for part in line)
+        and all(type(each) in (int, float) and abs(each) < np.inf for part in line for each in part)
+    ):
+        raise ValueError(f"line must be two lists of {len(positives)} finite numbers")
     for key, count in (("label_names", len(positives)), ("feature_names", n_features)):
         names = head.get(key)
         if names is not None and not (

@@ -27,7 +27,7 @@ from oddslip.core.types import FilePath
 from oddslip.diagnosis.ladder import RUNGS
 from oddslip.diagnosis.summary import summarize
 from oddslip.io.files import atomic_write
-from oddslip.metrics.evaluation import NAMES, metric_name
+from oddslip.metrics.at_k import NAMES, metric_name
 from oddslip.reports.glossary import GLOSSARY
 from oddslip.reports.html import report_text
 from oddslip.reports.html.pictures import (

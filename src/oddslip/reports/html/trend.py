@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from oddslip.core.formatting import count_of, score, small_percent, value_text
 from oddslip.core.types import FilePath
 from oddslip.io.files import atomic_write
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.at_k import NAMES
 from oddslip.reports.html.page import content_policy, environment, read_template
 from oddslip.reports.html.svg import Axis, axis_over, line, picture, short, tag, text
 from oddslip.reports.text import printable

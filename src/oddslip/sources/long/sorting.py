@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oddslip.core.row_keys import hash_ids
+from oddslip.core.row_ids import hash_ids
+from oddslip.core.types import Array, Bools, Ints
 from oddslip.errors import InvalidInput
 from oddslip.sources.base import block_rows
 from oddslip.sources.batches import Batches
@@ -139,11 +140,11 @@ class _Order:
         if uneven.size:
             self._raise_uneven(files, list(self.row)[int(uneven[0])])
 
-    def rows(self, batch: Any) -> NDArray[np.int64]:
+    def rows(self, batch: Any) -> Ints:
         """Numbers of the rows of cells."""
         return _numbers(batch.column("row"), self.row)
 
-    def places(self, batch: Any) -> NDArray[np.int64]:
+    def places(self, batch: Any) -> Ints:
         """Position of each cell in the sorted table."""
         return self.rows(batch) * len(self.names) + _numbers(batch.column("label"), self.label)
 
@@ -166,10 +167,10 @@ class _Order:
         )
 
 
-def _numbers(column: Any, numbers: dict[Any, int]) -> NDArray[np.int64]:
+def _numbers(column: Any, numbers: dict[Any, int]) -> Ints:
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     row_numbers = np.array([numbers[value] for value in coded.dictionary.to_pylist()], np.int64)
-    indices: NDArray[np.int64] = row_numbers[coded.indices.to_numpy(zero_copy_only=False)]
+    indices: Ints = row_numbers[coded.indices.to_numpy(zero_copy_only=False)]
     return indices
 
 
@@ -236,8 +237,8 @@ class _Buckets:
         schema: Any,
         first: int,
         n_rows: int,
-        scores: NDArray[Any],
-        truths: NDArray[np.bool_] | None,
+        scores: Array,
+        truths: Bools | None,
     ) -> Iterator[Any]:
         """Batches of rows, each small enough for one write."""
         step = block_rows(self.n_labels, self.cell.itemsize)
@@ -250,7 +251,7 @@ class _Buckets:
                     columns.append(pa.FixedSizeListArray.from_arrays(part, self.n_labels))
             yield pa.record_batch(columns, schema=schema)
 
-    def _raise_gap(self, places: NDArray[np.int64], filled: NDArray[np.bool_], first: int) -> None:
+    def _raise_gap(self, places: Ints, filled: Bools, first: int) -> None:
         """Raise the error of a missing cell: another came twice, or the file changed."""
         cells, times = np.unique(places, return_counts=True)
         twice = cells[times > 1]

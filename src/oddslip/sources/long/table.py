@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.sources.base import block_rows
 from oddslip.sources.batches import Batches, RenamedBatches
@@ -156,7 +156,7 @@ class LongTable:
         if block.n_rows:
             self.raise_incomplete(block.first_row + block.n_filled // self.n_labels)
 
-    def row_ids(self) -> NDArray[Any]:
+    def row_ids(self) -> Array:
         """Rows of the table, from the row column alone."""
         parts, at = [], 0
         for batch in self.files.batches(["row"], CELLS, coded=self.coded):
@@ -165,12 +165,12 @@ class LongTable:
             at += batch.num_rows
         return np.concatenate(parts)
 
-    def label_indices(self, column: Any) -> NDArray[np.int64]:
+    def label_indices(self, column: Any) -> Ints:
         """Index of each cell's label; -1 where the first row does not have it."""
         if pa.types.is_dictionary(column.type):
             label_codes = _label_indices(column.dictionary, self.label_set)
             codes = column.indices.fill_null(len(label_codes)).to_numpy(zero_copy_only=False)
-            indices: NDArray[np.int64] = np.append(label_codes, -1)[codes]
+            indices: Ints = np.append(label_codes, -1)[codes]
             return indices
         return _label_indices(column, self.label_set)
 
@@ -208,7 +208,7 @@ class _Block:
         self.scores = np.empty(size, table.dtype) if scores else None
         self.truths = np.empty(size, np.bool_) if table.has_labels else None
         self.filled = np.zeros(size, np.bool_)
-        self.ids: list[NDArray[Any]] = []
+        self.ids: list[Array] = []
         self.n_filled = 0
 
     @property
@@ -264,7 +264,7 @@ class _Block:
         if missing.size:
             self.table.raise_incomplete(self.first_row + int(missing[0]) // self.table.n_labels)
 
-    def _raise_first(self, cells: NDArray[Any], labels: NDArray[Any], *, too_long: bool) -> None:
+    def _raise_first(self, cells: Array, labels: Array, *, too_long: bool) -> None:
         """Raise the error of the first bad row: that of the cell after these, or one before it."""
         self.filled[cells - cells % self.table.n_labels + labels] = True
         row = (self.n_filled + len(cells)) // self.table.n_labels
@@ -277,20 +277,20 @@ class _Block:
         return f"row {row!r}, label {str(label)!r}"
 
 
-def _codes(rows: Any) -> NDArray[Any]:
+def _codes(rows: Any) -> Array:
     """Numbers that differ where rows differ."""
     if not (pa.types.is_dictionary(rows.type) or pa.types.is_integer(rows.type)):
         rows = rows.dictionary_encode()
     if pa.types.is_dictionary(rows.type):
         rows = rows.indices
-    codes: NDArray[Any] = rows.fill_null(0).to_numpy()
+    codes: Array = rows.fill_null(0).to_numpy()
     return codes
 
 
-def _label_indices(values: Any, label_set: Any) -> NDArray[np.int64]:
+def _label_indices(values: Any, label_set: Any) -> Ints:
     if values.type != label_set.type:
         values = values.cast(label_set.type)
-    indices: NDArray[np.int64] = (
+    indices: Ints = (
         pc.index_in(values, value_set=label_set).fill_null(-1).to_numpy().astype(np.int64)
     )
     return indices

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from oddslip.core.panel import check_names
 from oddslip.core.row_ids import UnorderedNames, are_integers, is_numbering, refuse_positions
+from oddslip.core.types import Array, Bools, Ints
 from oddslip.errors import InvalidInput
 from oddslip.sources.frames import ROW_ID_NAMES
 
@@ -25,9 +25,9 @@ class Block(NamedTuple):
     """Rows of a table. Fields that were not requested or do not exist are None."""
 
     n_rows: int
-    scores: NDArray[Any] | None
-    truths: NDArray[np.bool_] | None
-    ids: NDArray[Any] | None
+    scores: Array | None
+    truths: Bools | None
+    ids: Array | None
 
 
 class LabelIndex:
@@ -40,7 +40,7 @@ class LabelIndex:
         self.names, self.n_labels = names, n_labels
         self._named_by_integers = names is not None and are_integers(names)
 
-    def indices(self, column: Any, place_of: PlaceOf) -> NDArray[np.int64]:
+    def indices(self, column: Any, place_of: PlaceOf) -> Ints:
         """Label indices of a column of names or indices."""
         if column.null_count:
             raise InvalidInput(
@@ -61,9 +61,7 @@ class LabelIndex:
         if by_name:
             texts = column if is_text(column.type) else column.cast(pa.string())
             name_array = pa.array(self.names, texts.type)
-            indices: NDArray[Any] = (
-                pc.index_in(texts, value_set=name_array).fill_null(-1).to_numpy()
-            )
+            indices: Array = pc.index_in(texts, value_set=name_array).fill_null(-1).to_numpy()
         else:
             refuse_positions("labels", self.names)
             indices = column.to_numpy()
@@ -142,30 +140,30 @@ def score_dtype(kinds: Iterable[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if narrow else np.float64)
 
 
-def score_cells(column: Any, place_of: PlaceOf, null_absent: bool = False) -> NDArray[Any]:
+def score_cells(column: Any, place_of: PlaceOf, null_absent: bool = False) -> Array:
     """Scores of a column. A null is an error, unless it marks an absent cell."""
     if column.null_count and not null_absent:
         raise InvalidInput(
             f"scores must not be null, got a null at {place_of(first_null(column))}. "
             'Drop or fill those rows, or pass nan="absent".'
         )
-    cells: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    cells: Array = column.to_numpy(zero_copy_only=False)
     return cells
 
 
-def truth_cells(column: Any, place_of: PlaceOf) -> NDArray[np.bool_]:
+def truth_cells(column: Any, place_of: PlaceOf) -> Bools:
     """0/1 or bool cells as bool."""
     if column.null_count:
         raise InvalidInput(
             f"labels must be 0 or 1, got a null at {place_of(first_null(column))}. "
             "Fill it with 0 or drop the row."
         )
-    cells: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    cells: Array = column.to_numpy(zero_copy_only=False)
     if cells.dtype == np.bool_:
         return cells
     if cells.dtype.kind not in "iuf":
         raise InvalidInput(f"labels must be 0 or 1, got type {column.type} at {place_of(0)}.")
-    truths: NDArray[np.bool_] = cells == 1
+    truths: Bools = cells == 1
     wrong = np.flatnonzero(~truths & (cells != 0))
     if wrong.size:
         at = int(wrong[0])
@@ -173,7 +171,7 @@ def truth_cells(column: Any, place_of: PlaceOf) -> NDArray[np.bool_]:
     return truths
 
 
-def id_cells(column: Any, first_row: int = 0) -> NDArray[Any]:
+def id_cells(column: Any, first_row: int = 0) -> Array:
     """Row ids: whole numbers stay numbers, anything else becomes objects."""
     if column.null_count:
         raise InvalidInput(
@@ -183,7 +181,7 @@ def id_cells(column: Any, first_row: int = 0) -> NDArray[Any]:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
-        cells: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        cells: Array = column.to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:
         raise InvalidInput("row ids must be UTF-8 text, got other bytes. Repair them.") from error
     return cells
@@ -228,12 +226,12 @@ def matched_names(label_names: Sequence[str] | None, stored: Sequence[str]) -> t
     return check_names(names, len(stored)) or ()
 
 
-def batch_ids(batch: Any, column: str | None, first_row: int) -> NDArray[Any] | None:
+def batch_ids(batch: Any, column: str | None, first_row: int) -> Array | None:
     """Row ids of a batch."""
     return None if column is None else id_cells(batch.column(column), first_row)
 
 
-def read_ids(batches: Iterator[Any], column: str, first: int = 0) -> NDArray[Any]:
+def read_ids(batches: Iterator[Any], column: str, first: int = 0) -> Array:
     """Row ids of these batches."""
     parts = []
     for batch in batches:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from oddslip.core.labels import DenseLabels, Positives, SparseLabels
 from oddslip.core.panel import check_names
 from oddslip.core.row_ids import is_numbering
+from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput
 from oddslip.io.inputs import check_memory
 from oddslip.sources.base import block_rows, join_positives
@@ -41,7 +41,7 @@ def read_label_table(
     label_names: Sequence[str] | None = None,
     *,
     shape: tuple[int, ...] | None = None,
-    row_ids: NDArray[Any] | None = None,
+    row_ids: Array | None = None,
 ) -> SparseLabels:
     """Labels of a table, as compressed rows. Memory grows with the positives.
 
@@ -158,7 +158,7 @@ def _index_lists(files: Batches, column: str, names: _Names) -> Iterator[Positiv
         first += batch.num_rows
 
 
-def _row_ids(files: Batches, column: str) -> NDArray[Any]:
+def _row_ids(files: Batches, column: str) -> Array:
     return read_ids(files.batches([column], ID_ROWS), column)
 
 
@@ -191,7 +191,7 @@ class _Numbers:
             )
         self.n_rows = _stored_rows(files, shape)
 
-    def numbers(self, column: Any) -> NDArray[np.int64]:
+    def numbers(self, column: Any) -> Ints:
         """Row numbers of a batch."""
         return _row_numbers(column, self.n_rows)
 
@@ -199,7 +199,7 @@ class _Numbers:
 class _Ids:
     """Rows of pairs by the ids of the scores."""
 
-    def __init__(self, files: Batches, column: str, ids: NDArray[Any]) -> None:
+    def __init__(self, files: Batches, column: str, ids: Array) -> None:
         self.column, self.ids, self.n_rows = column, ids, int(ids.size)
         self._place = {name: at for at, name in enumerate(ids.tolist())}
         if len(self._place) < ids.size:
@@ -208,7 +208,7 @@ class _Ids:
                 "got one more than once. Number the rows from 0 as row, and drop the ids."
             )
 
-    def numbers(self, column: Any) -> NDArray[np.int64]:
+    def numbers(self, column: Any) -> Ints:
         """Row numbers of a batch among the scores."""
         ids = id_cells(column).tolist()
         unknown = next((name for name in ids if name not in self._place), None)
@@ -234,10 +234,10 @@ def _stored_rows(files: Batches, shape: tuple[int, ...] | None) -> int:
     return int(shape[0])
 
 
-def _row_numbers(column: Any, n_rows: int) -> NDArray[np.int64]:
+def _row_numbers(column: Any, n_rows: int) -> Ints:
     if column.null_count:
         raise InvalidInput("row must not be null, got a null. Drop those pairs.")
-    rows: NDArray[Any] = column.to_numpy()
+    rows: Array = column.to_numpy()
     wrong = np.flatnonzero((rows < 0) | (rows >= n_rows))
     if wrong.size:
         raise InvalidInput(
@@ -247,7 +247,7 @@ def _row_numbers(column: Any, n_rows: int) -> NDArray[np.int64]:
     return rows.astype(np.int64)
 
 
-def _compress(keys: NDArray[np.int64], n_rows: int, names: _Names) -> Positives:
+def _compress(keys: Ints, n_rows: int, names: _Names) -> Positives:
     """Positives from sorted, distinct keys row * n_labels + label."""
     rows, indices = np.divmod(keys, names.n_labels)
     indptr = np.searchsorted(rows, np.arange(n_rows + 1))
@@ -255,7 +255,7 @@ def _compress(keys: NDArray[np.int64], n_rows: int, names: _Names) -> Positives:
 
 
 def _join(
-    parts: Iterator[Positives] | list[Positives], n_labels: int, ids: NDArray[Any] | None = None
+    parts: Iterator[Positives] | list[Positives], n_labels: int, ids: Array | None = None
 ) -> SparseLabels:
     whole = join_positives(parts)
     return SparseLabels(whole.indptr, whole.indices, (len(whole.indptr) - 1, n_labels), ids)
@@ -269,5 +269,5 @@ def _places(first: int, width: int, names: tuple[str, ...] | None) -> PlaceOf:
     return place_of
 
 
-def _row_places(rows: NDArray[Any]) -> PlaceOf:
+def _row_places(rows: Array) -> PlaceOf:
     return lambda at: f"row {rows[at]}"

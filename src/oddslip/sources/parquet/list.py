@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from oddslip.core.panel import check_names
+from oddslip.core.types import Array, Bools
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.io.json import parse_json
 from oddslip.sources.base import block_rows
@@ -124,7 +124,7 @@ class ListTable:
             yield Block(batch.num_rows, cells, truths, batch_ids(batch, self.id_column, first))
             first += batch.num_rows
 
-    def _truths_of_lists(self, lists: Any, first: int) -> NDArray[np.bool_]:
+    def _truths_of_lists(self, lists: Any, first: int) -> Bools:
         """0/1 cells of lists of true labels; a row without a list has none."""
         lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
         rows = np.repeat(np.arange(len(lists)), lengths)
@@ -152,7 +152,7 @@ class ListTable:
 
         return place_of
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Ids of all rows."""
         if self.id_column is None:
             return None

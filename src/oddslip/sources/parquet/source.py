@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.labels import DenseLabels, Positives
 from oddslip.core.panel import Kind, Panel
+from oddslip.core.types import Array, LabelsLike
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.sources.base import Source, block_rows, join_positives
 from oddslip.sources.batches import Batches
@@ -59,7 +59,7 @@ class ParquetSource(Source):
     def __init__(
         self,
         path: str | os.PathLike[str] | Batches,
-        labels: Any = None,
+        labels: LabelsLike = None,
         *,
         kind: Kind | None = None,
         label_names: Sequence[str] | None = None,
@@ -102,7 +102,7 @@ class ParquetSource(Source):
             for start in range(0, self.n_rows, step)
         )
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Ids of all rows, from their column alone; None where rows are only numbered."""
         return self.table.row_ids()
 

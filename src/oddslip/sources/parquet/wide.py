@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.panel import check_names
+from oddslip.core.types import Array
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.sources.base import block_rows
 from oddslip.sources.batches import Batches
@@ -102,13 +102,13 @@ class WideTable:
                     yield Block(len(cells), cells, None, None if ids is None else ids[start:stop])
             first += n_rows
 
-    def _group_ids(self, file: Any, group: int, first: int) -> NDArray[Any] | None:
+    def _group_ids(self, file: Any, group: int, first: int) -> Array | None:
         if self.id_column is None:
             return None
         batches = self.files.file_batches(file, [self.id_column], ID_ROWS, groups=[group])
         return read_ids(batches, self.id_column, first)
 
-    def _cells(self, batch: Any, names: Sequence[str], first: int) -> NDArray[Any]:
+    def _cells(self, batch: Any, names: Sequence[str], first: int) -> Array:
         cells = np.empty((batch.num_rows, len(names)), self.dtype)
         for label, name in enumerate(names):
             cells[:, label] = score_cells(
@@ -116,7 +116,7 @@ class WideTable:
             )
         return cells
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Ids of all rows."""
         if self.id_column is None:
             return None

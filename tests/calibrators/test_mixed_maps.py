@@ -6,7 +6,7 @@ from scipy.special import expit
 from tests.support.passes import plain
 
 from oddslip.calibrators import Hierarchical, HierarchicalIsotonic, Isotonic
-from oddslip.calibrators.mixture import mix_maps
+from oddslip.calibrators.hierarchical import mix_maps
 from oddslip.core.panel import Panel
 from oddslip.datasets import synthetic_pair
 from oddslip.sources import open_source

@@ -1,0 +1,1 @@
+"""Boosted models by rounds: what stopping by the raw metric costs."""

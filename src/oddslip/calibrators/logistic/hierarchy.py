@@ -150,7 +150,7 @@ def fit_hierarchical(
     while change > TOLERANCE and n_rounds < ROUNDS:
         n_rounds += 1
         before = estimate
-        precision: Floats = np.linalg.inv(estimate.covariance)
+        precision = np.asarray(np.linalg.inv(estimate.covariance), np.float64)
         sum_labels(points, weights, labels.design, labels.totals, labels.state)
         if hyper is None:
             estimate = _estimate_means(labels, precision, estimate)

@@ -8,6 +8,7 @@ from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.kernels.mixture import mix_knots
 
 GRID = np.linspace(-30.0, 30.0, 41)
+SCORES = {True: GRID, False: expit(GRID[np.abs(GRID) < -np.log(CLIP)])}  # by whether margins
 SLOPES, LEVELS = np.array([0.5, 1.0, 4.0, 90.0, 0.3]), np.array([0.2, -1.0, -9.0, 20.0, 0.0])
 SHARES = np.array([0.5, 0.1, 0.9, 0.3, 0.0])  # the last label has no isotonic map
 N_KNOTS = (7, 1, 30, 12, 0)
@@ -29,11 +30,14 @@ def isotonic_maps(margin):
 def mix(margin, share=SHARES):
     code, zeros = np.full(SLOPES.size, AFFINE, np.int8), np.zeros(SLOPES.size)
     maps = isotonic_maps(margin)
-    mixed = mix_knots(*maps, code, SLOPES, LEVELS, zeros, share, GRID, margin, True)
+    mixed = mix_knots(*maps, code, SLOPES, LEVELS, zeros, share, GRID, SCORES[margin], margin, True)
     for label in range(SLOPES.size):
-        yield label, *(
-            [each[indptr[label] : indptr[label + 1]] for each in (x, y)]
-            for indptr, x, y in (maps, mixed)
+        yield (
+            label,
+            *(
+                [each[indptr[label] : indptr[label + 1]] for each in (x, y)]
+                for indptr, x, y in (maps, mixed)
+            ),
         )
 
 
@@ -64,7 +68,8 @@ def test_knots_at_one_score_leave_one_with_the_value_above_the_jump():
     indptr, x, y = np.array([0, 2]), np.array([0.5, 0.5]), np.array([0.1, 0.7])
     one = np.ones(1)
     code = np.array([AFFINE], np.int8)
-    _, at, value = mix_knots(indptr, x, y, code, one, 0 * one, 0 * one, one, GRID, False, True)
+    maps = code, one, 0 * one, 0 * one
+    _, at, value = mix_knots(indptr, x, y, *maps, one, GRID, SCORES[False], False, True)
     assert (at == 0.5).sum() == 1
     assert value[at == 0.5] == pytest.approx(0.7)
 
@@ -73,7 +78,8 @@ def test_margins_at_the_ends_of_floats_have_no_part_between():
     largest = np.finfo(float).max
     indptr, x, y = np.array([0, 2]), np.array([-largest, largest]), np.array([0.2, 0.6])
     one, code = np.ones(1), np.array([AFFINE], np.int8)
-    _, at, value = mix_knots(indptr, x, y, code, one, 0 * one, 0 * one, one, GRID, True, True)
+    maps = code, one, 0 * one, 0 * one
+    _, at, value = mix_knots(indptr, x, y, *maps, one, GRID, SCORES[True], True, True)
     assert np.isfinite(value).all()
     assert (at[0], at[-1]) == (-largest, largest)
     assert (np.diff(value) >= 0).all()

@@ -166,6 +166,7 @@ def test_sources_that_were_never_compiled_say_what_to_run(tmp_path):
         "logistic",
         "logits",
         "maps",
+        "mixture",
         "newton",
         "points",
         "resampling",

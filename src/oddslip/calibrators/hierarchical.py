@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 
 from oddslip.calibrators.base import SummaryCalibrator
 from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, fit_hierarchical
@@ -21,7 +22,7 @@ from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
 from oddslip.core.passes import Passes
 from oddslip.core.types import Floats, PerLabel
-from oddslip.kernels.maps import AFFINE
+from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.kernels.mixture import mix_knots
 from oddslip.sources import Source
 from oddslip.tallies.cell_counts import Knots, count_cells
@@ -182,5 +183,6 @@ def mix_maps(
     n = record.n_positives.astype(np.float64)
     share = np.where(np.diff(knots.indptr) > 0, n / (n + strength), 0.0)
     code, a, b, c, *_, margin, odds = parents._arguments(parents._constants)
-    mixed = mix_knots(*knots, code, a, b, c, share, _GRID, margin, odds)
+    scores = _GRID if margin else expit(_GRID[np.abs(_GRID) < -np.log(CLIP)])
+    mixed = mix_knots(*knots, code, a, b, c, share, _GRID, scores, margin, odds)
     return build_maps(kind, "probability", record, knots=Knots(*mixed))

@@ -14,7 +14,7 @@ choice of levels decides the speed, never the result. Invalid cells have keys ab
 they are always among those collected, and the input is validated at no cost.
 """
 
-from libc.math cimport INFINITY, log
+from libc.math cimport INFINITY, fabs, log
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from oddslip.kernels.maps cimport (
@@ -343,16 +343,21 @@ cdef inline double _invert_knots(
     return min(knots[4 * at] + (target - knots[4 * at + 1]) / slope, knots[4 * upper])
 
 
-cdef inline double _invert_beta(double target, double a, double b, double c) noexcept nogil:
-    """Log-odds at which a beta map reaches a value, by Newton's method."""
-    cdef double value, chance, slope, z = 0.0
+cdef inline double _invert_beta(
+    double target, double a, double b, double c, double z
+) noexcept nogil:
+    """Log-odds at which a beta map reaches a value, by Newton's method from ``z``."""
+    cdef double value, chance, slope, step
     cdef int turn
     for turn in range(12):
         value = beta_of_margin(z, a, b, c)
         chance = sigmoid(z)
         slope = max(a * (1.0 - chance) + b * chance, 1e-12)
         # A flat end may throw the step far out; what is far out is mended by whoever checks.
-        z = min(max(z - (value - target) / slope, z - 40.0), z + 40.0)
+        step = min(max((target - value) / slope, -40.0), 40.0)
+        z += step
+        if fabs(step) < 1e-8:  # the next one would be about its square
+            break
     return z
 
 
@@ -364,7 +369,7 @@ def invert_maps(
 ):
     """About the lowest score at which label j reaches ``targets[l, j]``; -inf: all, inf: none."""
     cdef Py_ssize_t j, level
-    cdef double least, most, target, z
+    cdef double least, most, target, z, last
     if code.shape[0] == 0:
         return
     cdef Maps maps = Maps(
@@ -376,6 +381,7 @@ def invert_maps(
         for j in range(code.shape[0]):
             least = _evaluate(low, j, &maps)
             most = _evaluate(high, j, &maps)
+            last = 0.0
             for level in range(targets.shape[0]):
                 target = targets[level, j]
                 if target > most:
@@ -389,7 +395,7 @@ def invert_maps(
                     if code[j] == AFFINE:
                         z = (target - b[j]) / a[j]
                     elif code[j] == BETA:
-                        z = _invert_beta(target, a[j], b[j], c[j])
+                        z = last = _invert_beta(target, a[j], b[j], c[j], last)
                     elif margin and not odds:
                         z = log(target / (1.0 - target))
                     if not (margin or (code[j] == IDENTITY and not odds)):

@@ -22,16 +22,46 @@ cdef inline double _isotonic(
     return y[below] + part * (y[above] - y[below])
 
 
+cdef Py_ssize_t _place_grid(
+    const double[::1] grid, const double[::1] scores, double a, double b, bint steep, bint margin,
+    double* extra,
+) noexcept nogil:
+    """Scores of a mixture besides the isotonic knots, in order; returns how many."""
+    cdef Py_ssize_t i, n = 0
+    cdef Py_ssize_t n_grid = grid.shape[0] if steep else scores.shape[0]
+    cdef double score
+    if not margin:
+        extra[0] = 0.0
+        n = 1
+    for i in range(n_grid):
+        score = (grid[i] - b) / a if steep else scores[i]
+        if steep and not margin:
+            if fabs(score) >= 27.631021115928547:  # the clipped log-odds
+                continue
+            score = sigmoid(score)
+        if margin and score > 0.0 and (n == 0 or extra[n - 1] < 0.0):
+            extra[n] = 0.0
+            n += 1
+        extra[n] = score
+        n += 1
+    if not margin or extra[n - 1] < 0.0:
+        extra[n] = 0.0 if margin else 1.0
+        n += 1
+    return n
+
+
 def mix_knots(
     const int64_t[::1] indptr, const double[::1] x, const double[::1] y,
     const int8_t[::1] code, const double[::1] a, const double[::1] b, const double[::1] c,
-    const double[::1] share, const double[::1] grid, bint margin, bint odds,
+    const double[::1] share, const double[::1] grid, const double[::1] grid_scores, bint margin,
+    bint odds,
 ):
     """Knots, as indptr, x and y, of ``share`` of the isotonic map and the rest of the smooth one.
 
     Isotonic maps have the knots ``x[indptr[j]:indptr[j + 1]]``; smooth ones are those of
-    `oddslip.kernels.maps`. A mixture has the isotonic knots, one at every number of ``grid`` as
-    log-odds, or as value of a smooth map that is steeper, and the ends of the range of scores.
+    `oddslip.kernels.maps`. A mixture has the isotonic knots, those at ``grid_scores``, which have
+    the log-odds ``grid``, and the ends of the range of scores. If the smooth map is steeper than
+    the identity, it has knots where that map has the values ``grid`` instead.
     """
     cdef Py_ssize_t j, i, g, start, first, last, after, n, n_labels = code.shape[0]
     cdef Py_ssize_t n_grid = grid.shape[0], n_ends = 1 if margin else 2
@@ -41,7 +71,7 @@ def mix_knots(
     cdef double[::1] xs = scores, ys = values, extra = np.empty(n_grid + n_ends)
     cdef const double* at = NULL
     cdef const double* levels = NULL
-    cdef double score, value, slope, level, limit = 27.631021115928547  # of clipped log-odds
+    cdef double score, value, level
     cdef bint steep
     if x.shape[0]:
         at, levels = &x[0], &y[0]
@@ -49,29 +79,7 @@ def mix_knots(
     with nogil:
         for j in range(n_labels):
             steep = code[j] == AFFINE and a[j] > 1.0
-            slope = a[j] if steep else 1.0
-            # Scores besides the isotonic knots, in order.
-            g = 0
-            if not margin:
-                extra[0] = 0.0
-                g = 1
-            for i in range(n_grid):
-                score = (grid[i] - (b[j] if steep else 0.0)) / slope
-                if margin:
-                    if score > 0.0 and (g == 0 or extra[g - 1] < 0.0):
-                        extra[g] = 0.0
-                        g += 1
-                    extra[g] = score
-                    g += 1
-                elif fabs(score) < limit:
-                    extra[g] = sigmoid(score)
-                    g += 1
-            if not margin:
-                extra[g] = 1.0
-                g += 1
-            elif extra[g - 1] < 0.0:
-                extra[g] = 0.0
-                g += 1
+            g = _place_grid(grid, grid_scores, a[j], b[j], steep, margin, &extra[0])
             first, last = indptr[j], indptr[j + 1] - 1
             after, i, start, level = first, 0, n, 0.0
             while i < g or after <= last:

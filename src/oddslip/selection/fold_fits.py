@@ -35,6 +35,7 @@ from oddslip.core.panel import Kind
 from oddslip.core.passes import Passes, run, share_passes
 from oddslip.core.threads import release_memory
 from oddslip.core.types import Floats, Ints
+from oddslip.io.progress import progress_bar
 from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fold_counts import FoldedPositives, FoldStatistics, summaries_bytes
@@ -343,11 +344,13 @@ def fit_folds(
     """
     n_fits: Counter[str] = Counter()
     maps: list[MapsByFold] = []
-    for repeat, fold_statistics in enumerate(statistics):
-        fits = FoldFits(source, positives, repeat, fold_statistics, policy)
-        maps.append([])
-        for fold in range(positives.n_rows.shape[1]):
-            maps[-1].append([fits.fit(each, fold)[0] for each in candidates])
-            fits.forget(fold)
-        n_fits += fits.n_fits
+    with progress_bar("fitting maps", positives.n_rows.size) as advance:
+        for repeat, fold_statistics in enumerate(statistics):
+            fits = FoldFits(source, positives, repeat, fold_statistics, policy)
+            maps.append([])
+            for fold in range(positives.n_rows.shape[1]):
+                maps[-1].append([fits.fit(each, fold)[0] for each in candidates])
+                fits.forget(fold)
+                advance(1)
+            n_fits += fits.n_fits
     return maps, fits, n_fits

@@ -457,11 +457,11 @@ class IntervalCounts:
             self._n_recent = 0
         self._n_recent += n_cells
 
-    def _counts(self) -> Ints:
-        recent = self._recent.astype(np.int64)
+    def _counts(self, slots: Ints | slice = slice(None)) -> Ints:
+        counts = self._recent[slots].astype(np.int64)
         if self._wide_counts is not None:
-            recent += self._wide_counts
-        return recent
+            counts += self._wide_counts[slots]
+        return counts
 
     def merge(self, other: Self) -> None:
         """Add the counts of another tally."""
@@ -509,15 +509,16 @@ class IntervalCounts:
         """Counts of the negatives: all cells less the positives."""
         indptr, keys, positives = self.distinct
         n_labels = indptr.size - 1
-        counts = self._counts()
-        is_key = np.zeros(counts.size, np.bool_)
-        is_key[2 * np.arange(keys.size) + 1 + np.repeat(np.arange(n_labels), np.diff(indptr))] = 1
+        # Slots of a label alternate: an interval, a key, an interval, and so on.
+        n_keys, labels = np.diff(indptr), np.arange(n_labels)
+        at = 2 * np.arange(keys.size) + np.repeat(labels, n_keys) + 1
+        between = 2 * np.arange(keys.size + n_labels) - np.repeat(labels, n_keys + 1)
         return CellCounts(
             indptr=indptr,
             keys=keys,
             positives=positives,
-            negatives_at=counts[is_key] - positives,
-            negatives_between=counts[~is_key],
+            negatives_at=self._counts(at) - positives,
+            negatives_between=self._counts(between),
             largest_between=self._largest.copy(),
             lowest=self._lowest.copy(),
             n_rows=self._n_rows,

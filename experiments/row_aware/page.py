@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from experiments.mulan.arms import LEARNERS
-from experiments.row_aware.panels import SKIPPED
+from experiments.row_aware.panels import COREL16K_SETS, DATASETS, MULAN, PUBLISHED, TEXT
 from experiments.row_aware.stages import DEPTH, N_DIMENSIONS, STAGES
 from experiments.row_aware.study import PEER, Cells
 from experiments.selection.page import HARM, summarise
@@ -213,12 +213,9 @@ def _format_decision(others: Cells) -> Iterator[str]:
 def _format_cells(cells: Cells) -> Iterator[str]:
     yield "## Every cell"
     yield ""
-    skipped = "; ".join(f"{name}: {', '.join(each)}" for name, each in SKIPPED.items())
     yield from paragraph(
         "MAP@K of raw, the gain of `auto` over it, and what each stage adds to `auto` on the test "
-        "rows (out of fold, in standard errors). Learners are "
-        f"{', '.join(LEARNERS)}, except, for their cost: {skipped}. Ta-Feng and Santander are "
-        "left out."
+        f"rows (out of fold, in standard errors). {_format_missing(cells)}"
     )
     yield ""
     yield "| cell | rows | labels | raw | `auto` | chose | " + " | ".join(STAGES) + " |"
@@ -237,3 +234,19 @@ def _format_stage(cell: dict[str, Any], name: str) -> str:
     stage, gain = cell["stages"][name], cell["contenders"][name]["minus_auto"]["difference"]
     error = stage["standard_error"]
     return f"{gain:+.4f} ({stage['out_of_fold'] / error if error else 0.0:+.1f})"
+
+
+def _format_missing(cells: Cells) -> str:
+    """Arms that were not measured, and sets without MCGrad."""
+    parts = []
+    for name in (*MULAN, *COREL16K_SETS):
+        missing = [each for each in LEARNERS if f"{name}-{each}-r" not in cells]
+        if missing:
+            text = "all" if len(missing) == len(LEARNERS) else ", ".join(missing)
+            parts.append(f"{name} ({text})")
+    parts += [name for name in (TEXT, *PUBLISHED) if not any(key.startswith(name) for key in cells)]
+    peerless = [key for key, cell in cells.items() if PEER not in cell["stages"]]
+    sets = sorted({next(name for name in DATASETS if key.startswith(name)) for key in peerless})
+    arms = f"Not measured, for their cost: {'; '.join(parts)}. " if parts else ""
+    peer = f"Without MCGrad: {', '.join(sets)}. " if sets else ""
+    return f"{arms}{peer}Ta-Feng and Santander are not among the panels."

@@ -24,13 +24,13 @@ from oddslip.io.files import atomic_write
 
 K = 7
 WEIGHTS = ("1", "r")
-COREL16K = ("002", "003", "004", "006", "007", "008")
+COREL16K_SETS = tuple(f"corel16k-{part}" for part in ("002", "003", "004", "006", "007", "008"))
 TEXT = "goemotions"
 PUBLISHED = ("jamendo", "chexnet")
-DATASETS = (*MULAN, *(f"corel16k-{part}" for part in COREL16K), TEXT, *PUBLISHED)
-# Boosters that take more than about ten minutes of one core, and what is left out of large sets.
-SKIPPED = {"delicious": ("lightgbm", "lightgbm-regularised", "xgboost")} | {
-    f"corel16k-{part}": ("lightgbm", "xgboost") for part in COREL16K
+DATASETS = (*MULAN, *COREL16K_SETS, TEXT, *PUBLISHED)
+# Boosters of many labels, for the hours that they take.
+SKIPPED = dict.fromkeys(COREL16K_SETS, ("lightgbm", "xgboost")) | {
+    "delicious": ("lightgbm", "lightgbm-regularised", "xgboost")
 }
 
 Floats = NDArray[np.float64]

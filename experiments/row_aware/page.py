@@ -20,6 +20,7 @@ OTHER_GUARDS = (0.0, 2.0, 3.0)  # shown beside it
 MIN_GAIN = 0.002  # mean MAP@K over `auto` that a stage must add
 REPAIRS = ("isotonic", "Platt", "paper", "hierarchical", "auto")
 ANY = "best"
+FAMILY = "corel"  # sets of one collection of images, which may decide the mean alone
 TITLES = {
     "isotonic": "isotonic",
     "Platt": "Platt",
@@ -111,6 +112,7 @@ def _format_lines(cells: Cells) -> Iterator[str]:
         if group:
             yield from _format_group(title, group)
     if others:
+        yield from _format_sets(others)
         yield from _format_guards(others)
         yield from _format_decision(others)
     yield from _format_cells(cells)
@@ -164,6 +166,25 @@ def _format_line(title: str, name: str, cells: Cells, plain: Cells) -> Iterator[
     )
 
 
+def _format_sets(cells: Cells) -> Iterator[str]:
+    yield "## Set by set, other sets"
+    yield ""
+    yield "Mean MAP@K of the guarded stages over `auto` (worst cell)."
+    yield ""
+    yield "| set | cells | " + " | ".join(TITLES[name] for name in (*STAGES, ANY)) + " |"
+    yield "|---" * (3 + len(STAGES)) + "|"
+    guarded = guard_stages(cells)
+    for name in dict.fromkeys(key.split("-")[0] for key in cells):
+        some = {key: cell for key, cell in guarded.items() if key.split("-")[0] == name}
+        texts = []
+        for stage in (*STAGES, ANY):
+            measured = having(some, stage)
+            gap = summarise(measured, stage, against="auto") if measured else None
+            texts.append("" if gap is None else f"{gap.mean:+.4f} ({gap.worst:+.4f})")
+        yield f"| {name} | {len(some)} | {' | '.join(texts)} |"
+    yield ""
+
+
 def _format_guards(cells: Cells) -> Iterator[str]:
     yield "## Other guards, other sets"
     yield ""
@@ -189,12 +210,18 @@ def _format_decision(others: Cells) -> Iterator[str]:
     yield ""
     guarded = guard_stages(others)
     texts, winners = [], []
+    elsewhere = {key: cell for key, cell in guarded.items() if not key.startswith(FAMILY)}
     for name in (*STAGES, ANY):
         cells = having(guarded, name)
         if not cells:
             continue
         gain, harmed = summarise(cells, name, against="auto"), summarise(cells, name).harmed
-        texts.append(f"{TITLES[name]} {gain.mean:+.4f}, {harmed} harmed, of {len(cells)} cells")
+        rest = having(elsewhere, name)
+        without = (
+            f", {summarise(rest, name, against='auto').mean:+.4f} without Corel" if rest else ""
+        )
+        count = f"{harmed} of {len(cells)} cells harmed"
+        texts.append(f"{TITLES[name]} {gain.mean:+.4f}{without}, {count}")
         if earns_place(cells, name):
             winners.append(TITLES[name])
     verdict = (

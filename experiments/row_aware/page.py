@@ -7,7 +7,8 @@ from statistics import fmean
 from typing import Any
 
 from experiments.mulan.arms import LEARNERS
-from experiments.row_aware.panels import COREL16K_SETS, DATASETS, MULAN, PUBLISHED, TEXT
+from experiments.mulan.study import DATASETS as MULAN
+from experiments.row_aware.panels import COREL16K_SETS, DATASETS, PUBLISHED, TEXT
 from experiments.row_aware.stages import DEPTH, N_DIMENSIONS, STAGES
 from experiments.row_aware.study import PEER, Cells
 from experiments.selection.page import HARM, summarise

@@ -103,9 +103,10 @@ def _format_lines(cells: Cells) -> Iterator[str]:
     yield ""
     yield from paragraph(
         f"Guarded: the stage is used where its out-of-fold gain over the chosen repair is more "
-        f"than {GUARD:g} standard errors, else `auto` alone. The guard and the constants of the "
-        f"stages were set on {', '.join(TUNED)}, before any other cell was measured. Test rows "
-        "choose nothing. Out of fold, the fits behind a training row's margin have seen the "
+        f"than {GUARD:g} standard error, else `auto` alone. The guard and the constants of the "
+        f"stages were set on {', '.join(TUNED)}, on "
+        "their test rows too, before any other cell was measured. Elsewhere test rows choose "
+        "nothing. Out of fold, the fits behind a training row's margin have seen the "
         "labels of the fold that is left out; its stage has not."
     )
     yield ""

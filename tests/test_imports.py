@@ -10,7 +10,7 @@ ROOT = Path(oddslip.__file__).parent
 BASE = {"errors", "kernels"}
 CORE = BASE | {"io", "core"}
 ROWS = CORE | {"sources", "tallies"}
-VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis", "serving"}
+VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis", "planning", "serving"}
 # Lowest first. A package may import those of its set, and itself.
 MAY_IMPORT = {
     "errors": set(),
@@ -25,7 +25,8 @@ MAY_IMPORT = {
     "shifts": ROWS,
     "calibrators": ROWS,
     "selection": ROWS | {"metrics", "calibrators"},
-    "diagnosis": ROWS | {"metrics", "shifts", "calibrators", "selection", "adapters"},
+    "diagnosis": ROWS | {"metrics", "shifts", "calibrators", "selection"},
+    "planning": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis", "adapters"},
     "serving": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis"},
     "reports": VERBS | {"errors", "core", "io"},
     "adapters": CORE,
@@ -43,9 +44,9 @@ MAY_IMPORT = {
 CALLED = {"__str__", "plot", "to_onnx", "to_sql", "to_json"}
 WHEN_CALLED = {
     "diagnosis/result.py": {"reports"},
-    "diagnosis/plan.py": {"reports"},
+    "planning/plan.py": {"reports"},
     "diagnosis/ladder.py": {"reports"},
-    "diagnosis/rounds.py": {"reports"},
+    "planning/rounds.py": {"reports"},
     "selection/repair.py": {"reports"},
     "metrics/evaluation.py": {"reports"},
     "metrics/reliability.py": {"reports"},

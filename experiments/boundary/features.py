@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import logit
+from numpy.typing import ArrayLike
 
 from oddslip.core.weights import resolve_weights
 from oddslip.shifts import step_budget
-from oddslip.tallies.logodds_histogram import SATURATED_MARGIN
+from oddslip.shifts.flood import flood, overshoot
 
 # Named before anything was fitted.
 FEATURES = {
@@ -51,28 +50,14 @@ class Booster(NamedTuple):
             float(cap or parameters.get("max_delta_step", 0.0)),
         )
 
-
-def first_step(
-    prior: NDArray[np.float64], weights: NDArray[np.float64], booster: Booster
-) -> NDArray[np.float64]:
-    """Nats that the first round adds to a leaf of fewest rows with one positive, per label.
-
-    LightGBM starts at the unweighted prior p and takes a Newton step. With one positive of weight
-    w among m rows that is eta (w (1 - p) - (m - 1) p) / ((w + m - 1) p (1 - p) + l2): about
-    eta / p where w outweighs the negatives.
-
-    Examples
-    --------
-    >>> first_step(np.array([0.001]), np.array([999.0]), Booster(60, 0.05)).round(1).tolist()
-    [49.1]
-    """
-    negatives = booster.rows_in_leaf - 1
-    slope = weights * (1 - prior) - negatives * prior
-    curve = (weights + negatives) * prior * (1 - prior) + booster.l2
-    step = np.maximum(0.0, slope / curve)
-    if booster.cap:
-        step = np.minimum(step, booster.cap)
-    return np.asarray(booster.learning_rate * step)
+    def settings(self) -> dict[str, Any]:
+        """What decides the first step of a leaf."""
+        return {
+            "learning_rate": self.learning_rate,
+            "rows_in_leaf": self.rows_in_leaf,
+            "l2": self.l2,
+            "max_delta_step": self.cap,
+        }
 
 
 def describe_training(
@@ -95,18 +80,12 @@ def describe_training(
     positives, weight = positives[mixed], weight[mixed]
     prior = positives / n_rows
     budget = step_budget(booster.rounds, booster.learning_rate, booster.cap)
-    leaves = np.minimum(positives, booster.num_leaves - 1)
-    share = np.minimum(1.0, leaves * booster.rows_in_leaf / n_rows)  # of the rows, per label
-
-    def overshoot(weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        way: NDArray[np.float64] = SATURATED_MARGIN - logit(prior)
-        return np.minimum(1.0, first_step(prior, weight, booster) / way)
-
-    over, before = overshoot(weight), overshoot(np.ones_like(weight))
+    settings = booster.settings()
+    over, before = (overshoot(prior, each, **settings) for each in (weight, np.ones_like(weight)))
     return {
         "spread": float(np.clip(np.log(weight), -budget, budget).std()),
         "overshoot": float((over - before).mean()),
-        "flood": float(np.log1p((over * share).sum() / k) - np.log1p((before * share).sum() / k)),
+        "flood": flood(positives, n_rows, weight, k=k, num_leaves=booster.num_leaves, **settings),
         "slots": math.log(positives.size / min(k, positives.size)),
         "support": float(np.median(np.log(positives / booster.rows_in_leaf))),
         "reach": math.log(booster.rounds * booster.learning_rate),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from experiments.rounds.study import DATASETS, GENERATED, GENERATED_SHAPE, PRESET, Cells
 from experiments.text import paragraph
 from oddslip.core.types import JsonObject
-from oddslip.diagnosis.rounds import Rounds
+from oddslip.planning.rounds import Rounds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,10 +12,10 @@ from experiments.datasets.mulan.reader import read_mulan
 from experiments.store import RESULTS, CellStore
 from oddslip.core.types import Array, Bools
 from oddslip.datasets import synthetic_rows
-from oddslip.diagnosis.rounds import Rounds, by_rounds
 from oddslip.io.progress import progress_bar
 from oddslip.learners import OneVsRest
 from oddslip.learners.backends.base import preset_parameters
+from oddslip.planning.rounds import Rounds, by_rounds
 
 GENERATED = "generated"
 DATASETS = ("scene", "yeast", "medical", "enron", GENERATED)

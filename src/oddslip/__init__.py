@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
     from oddslip.core.panel import Panel
     from oddslip.diagnosis.diagnose import diagnose
-    from oddslip.diagnosis.plan import Plan, plan
     from oddslip.diagnosis.result import Diagnosis
-    from oddslip.diagnosis.rounds import Rounds, RoundsRecorder, by_rounds
     from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
     from oddslip.folding.fold import fold
     from oddslip.learners.one_vs_rest import OneVsRest
     from oddslip.learners.pairs import MatchedPair
     from oddslip.metrics.evaluation import Comparison, Estimate, Evaluation, evaluate
     from oddslip.metrics.ranking import rank
+    from oddslip.planning.plan import Plan, plan
+    from oddslip.planning.rounds import Rounds, RoundsRecorder, by_rounds
     from oddslip.selection.repair import Repair
     from oddslip.serving.check import CheckResult, check
     from oddslip.sklearn.classifier import RepairedClassifier
@@ -55,14 +55,14 @@ _PUBLIC = {
     "OddslipError": "oddslip.errors",
     "OneVsRest": "oddslip.learners.one_vs_rest",
     "Panel": "oddslip.core.panel",
-    "Plan": "oddslip.diagnosis.plan",
+    "Plan": "oddslip.planning.plan",
     "Repair": "oddslip.selection.repair",
     "Repaired": "oddslip.sklearn.repaired",
     "RepairedClassifier": "oddslip.sklearn.classifier",
-    "Rounds": "oddslip.diagnosis.rounds",
-    "RoundsRecorder": "oddslip.diagnosis.rounds",
+    "Rounds": "oddslip.planning.rounds",
+    "RoundsRecorder": "oddslip.planning.rounds",
     "UnreadableFile": "oddslip.errors",
-    "by_rounds": "oddslip.diagnosis.rounds",
+    "by_rounds": "oddslip.planning.rounds",
     "check": "oddslip.serving.check",
     "diagnose": "oddslip.diagnosis.diagnose",
     "evaluate": "oddslip.metrics.evaluation",
@@ -71,7 +71,7 @@ _PUBLIC = {
     "map_at_k_scorer": "oddslip.sklearn.scorer",
     "open_source": "oddslip.sources",
     "panel_from": "oddslip.adapters",
-    "plan": "oddslip.diagnosis.plan",
+    "plan": "oddslip.planning.plan",
     "rank": "oddslip.metrics.ranking",
 }
 # Packages with public names of their own, such as oddslip.calibrators.Isotonic.

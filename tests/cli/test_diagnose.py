@@ -13,8 +13,9 @@ from oddslip import evaluate
 from oddslip.cli.diagnose import diagnose as diagnose_command
 from oddslip.cli.diagnose import plan as plan_command
 from oddslip.datasets import synthetic_pair
-from oddslip.diagnosis import diagnose, plan
+from oddslip.diagnosis import diagnose
 from oddslip.errors import InvalidInput
+from oddslip.planning import plan
 from oddslip.reports.text import show_diagnosis
 
 PAIR = synthetic_pair(900, 20, saturate=0.2, noise=0.5, n_dead=2, seed=2)

@@ -14,9 +14,10 @@ from oddslip.cli.app import main
 from oddslip.cli.options import WEIGHTS
 from oddslip.core.weights import NAMES, balance_ratios, is_weight_name, resolve_weights
 from oddslip.datasets import synthetic_pair
-from oddslip.diagnosis import diagnose, plan
+from oddslip.diagnosis import diagnose
 from oddslip.errors import InvalidInput
 from oddslip.learners import OneVsRest
+from oddslip.planning import plan
 from oddslip.shifts import balanced_weights
 
 PAIR = synthetic_pair(400, 6, prevalence=(0.02, 0.4), weights="none", seed=4)

@@ -18,6 +18,7 @@ PAGES = {
     "boundary": ["boundary"],
     "row-rankers": ["row-rankers"],
     "survey": ["survey"],
+    "rounds": ["rounds"],
 }
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from oddslip.diagnosis import plan
+from oddslip.planning import plan
 from oddslip.reports.numbers import (
     RegimeCounts,
     RegimePoint,

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from oddslip.core.types import Array
     from oddslip.datasets.synthetic import SyntheticRows
-    from oddslip.diagnosis.plan import Plan
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.learners import MatchedPair, OneVsRest
     from oddslip.metrics.evaluation import Evaluation
+    from oddslip.planning.plan import Plan
     from oddslip.selection.repair import Repair
 
 K, ROUNDS, LEARNING_RATE, SEED = 7, 60, 0.1, 7

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from oddslip.core.types import ScoresLike
-    from oddslip.diagnosis.plan import Plan
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.diagnosis.summary import CommandFiles
+    from oddslip.planning.plan import Plan
 
 Metric = Annotated[
     str,
@@ -68,6 +68,7 @@ TrainingLabels = Annotated[
 Rounds = Annotated[int, typer.Option(help="Boosting rounds.")]
 LearningRate = Annotated[float, typer.Option(help="Learning rate.")]
 MaxDeltaStep = Annotated[float, typer.Option(help="Cap of the leaf step; 0 for none.")]
+NumLeaves = Annotated[int, typer.Option(help="Leaves of a tree.")]
 RowsInLeaf = Annotated[int, typer.Option(help="Fewest rows of a leaf.")]
 LossBootstrap = Annotated[
     int, typer.Option(help="Bootstrap replicates of the what-if loss; 0 for none.")
@@ -217,6 +218,7 @@ def plan(
     k: options.K = 7,
     kind: options.KindOption = None,
     rows_in_leaf: RowsInLeaf = 20,
+    num_leaves: NumLeaves = 31,
     bootstrap: LossBootstrap = 2000,
     seed: options.Seed = oddslip.DEFAULT_SEED,
     label_names: options.Names = None,
@@ -246,7 +248,7 @@ def plan(
         weights=read_weights(weights),
         label_names=read_names(label_names),
         n_replicates=bootstrap,
-        **pick(context, "rounds", "learning_rate", "max_delta_step", "rows_in_leaf"),
+        **pick(context, "rounds", "learning_rate", "max_delta_step", "rows_in_leaf", "num_leaves"),
         **pick(context, "unweighted", "k", "kind", "seed", "threads"),
     )
     _show(result, show_plan(result, verbose=verbose), context)

@@ -1,4 +1,4 @@
-"""Diagnosis: the repair ladder, the parts of the loss, findings with codes, and the plan.
+"""Diagnosis: the repair ladder, the parts of the loss, and findings with codes.
 
 May import metrics, shifts, calibrators, selection and what they stand on; prints nothing.
 """
@@ -6,7 +6,6 @@ May import metrics, shifts, calibrators, selection and what they stand on; print
 from oddslip.diagnosis.diagnose import diagnose
 from oddslip.diagnosis.findings import CODES, Finding
 from oddslip.diagnosis.ladder import Ladder, Rung
-from oddslip.diagnosis.plan import Plan, WhatIfLoss, plan
 from oddslip.diagnosis.result import Diagnosis, Verdict
 
 __all__ = [
@@ -14,10 +13,7 @@ __all__ = [
     "Diagnosis",
     "Finding",
     "Ladder",
-    "Plan",
     "Rung",
     "Verdict",
-    "WhatIfLoss",
     "diagnose",
-    "plan",
 ]

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.decomposition import Decomposition
     from oddslip.diagnosis.findings import Finding
     from oddslip.diagnosis.ladder import Ladder
-    from oddslip.diagnosis.plan import Plan
     from oddslip.diagnosis.result import Diagnosis
-    from oddslip.diagnosis.rounds import Rounds
     from oddslip.diagnosis.summary import CommandFiles
     from oddslip.metrics.evaluation import Comparison, Evaluation
+    from oddslip.planning.plan import Plan
+    from oddslip.planning.rounds import Rounds
     from oddslip.selection.repair import SelectionTable
 
 
@@ -392,6 +392,8 @@ def _details(d: Diagnosis, reader: Reader) -> Iterator[RenderableType]:
 
 def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[RenderableType]:
     """What to print, piece by piece: texts and tables."""
+    from oddslip.shifts.flood import FLOOD_THRESHOLD
+
     yield printable(plan.recommendation)
     yield ""
     table = new_table("before training", "value")
@@ -406,6 +408,7 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[RenderableType]:
         "largest cap that rules out saturation": nat(plan.unsaturating_cap),
         "inverting by ln w": plan.inversion.sentence,
         f"leaf with 1 positive in {plan.rows_in_leaf}, driven to": _leaf(plan),
+        f"flood (rankers collapse from {FLOOD_THRESHOLD:g} on)": score(plan.flood),
     }
     what_if = plan.what_if
     if what_if is not None:

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logit
 
 from experiments.boundary import study, worlds
-from experiments.boundary.features import FEATURES, Booster, describe_training, first_step
+from experiments.boundary.features import FEATURES, Booster, describe_training
 from experiments.boundary.held_out_cells import read_unseen
 from experiments.boundary.model import (
     Training,
@@ -16,9 +16,10 @@ from experiments.boundary.model import (
     predicts_well,
     retained_share,
 )
-from experiments.boundary.page import fit_threshold
+from experiments.boundary.page import feature_values, fit_threshold
 from experiments.store import CellStore
 from oddslip.learners import OneVsRest
+from oddslip.shifts.flood import FLOOD_THRESHOLD, first_step
 
 ROOT = Path(__file__).parents[3]
 
@@ -53,7 +54,9 @@ def test_the_first_step_is_the_one_that_lightgbm_takes(weight, cap, l2):
     prior = np.array([1 / n_rows])
     moved = model.predict_margin(X[:1])[0, 0] - logit(prior[0])
     booster = Booster(1, 0.05, 2, in_leaf, l2, cap)
-    assert first_step(prior, np.array([weight]), booster)[0] == pytest.approx(moved, rel=1e-4)
+    assert first_step(prior, np.array([weight]), **booster.settings())[0] == pytest.approx(
+        moved, rel=1e-4
+    )
 
 
 def test_an_unweighted_training_has_no_spread_no_overshoot_and_no_flood():
@@ -184,3 +187,10 @@ def test_every_unseen_cell_is_a_weighted_one_with_its_twin(tmp_path):
     assert training.features == describe_training(
         [30, 3], 79, "balanced", Booster.of(parameters), 2
     )
+
+
+def test_the_threshold_of_the_plan_is_that_of_the_generated_worlds():
+    trainings = study.reproduce_boundary(results=ROOT / "experiments/results", finished=True).worlds
+    collapsed = np.array([training.retained < 0.5 for training in trainings])
+    threshold = fit_threshold(feature_values(trainings, "flood"), collapsed)
+    assert round(threshold, 3) == FLOOD_THRESHOLD

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, FigureBase
 
-    from oddslip.diagnosis.plan import Plan
+    from oddslip.planning.plan import Plan
 
 NAMED = 30  # labels; more of them are numbered
 MANY = 2000

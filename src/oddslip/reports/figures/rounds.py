@@ -20,7 +20,7 @@ from oddslip.reports.figures.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from oddslip.diagnosis.rounds import Rounds
+    from oddslip.planning.rounds import Rounds
 
 _LINES: dict[str, dict[str, Any]] = {
     "raw": {"color": ORANGE, "marker": "D"},

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import oddslip
 from oddslip.datasets import synthetic_pair
-from oddslip.diagnosis import plan
 from oddslip.errors import InvalidInput
+from oddslip.planning import plan
 
 PAIR = synthetic_pair(1500, 25, seed=3)
 COUNTS = PAIR.labels.sum(axis=0)
@@ -169,3 +169,16 @@ def test_a_plan_says_whether_the_inversion_can_be_exact():
     assert bounds.to_dict()["inversion"]["spread"] == 4 * bounds.budget
     assert "inverting by ln w" in str(bounds)
     assert plan(PAIR.labels, **BOOSTER).inversion.can_be_exact
+
+
+def test_a_flood_is_warned_of():
+    rare = [3, 4, 5, 6, 8, 10] * 40
+    early = plan(counts=rare, n_rows=4000, rounds=100, learning_rate=0.1, k=5)
+    assert early.floods
+    assert f"flood is {early.flood:.2f}" in early.recommendation
+    capped = plan(counts=rare, n_rows=4000, rounds=100, learning_rate=0.1, k=5, max_delta_step=0.5)
+    assert capped.flood < early.flood
+    common = plan(counts=rare, n_rows=4000, rounds=100, learning_rate=0.1, k=5, weights="none")
+    assert common.flood == 0
+    assert not common.floods
+    assert "flood" not in common.recommendation

@@ -315,9 +315,9 @@ class LabelMaps:
         levels = memory.levels.get((dtype, k))
         if levels is not None:
             return levels
-        known = None if memory.guide is None else memory.guide._memory.levels.get((dtype, k))
-        if known is not None:
-            levels = place_levels(self, known.taus, known.sweeps, dtype)
+        similar = None if memory.guide is None else memory.guide._memory.levels.get((dtype, k))
+        if similar is not None:
+            levels = place_levels(self, similar.taus, similar.sweeps, dtype)
             memory.levels[dtype, k] = levels
             return levels
         memory.n_rows += panel.n_rows

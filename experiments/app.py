@@ -7,6 +7,7 @@ import typer
 from experiments.commands.data import archive, generate
 from experiments.commands.mulan import mulan
 from experiments.commands.pairs import instacart, santander, tafeng
+from experiments.commands.row_aware import row_aware
 from experiments.commands.selection import selection
 from experiments.commands.simulation import monitor_simulation, verdict_simulation
 from experiments.commands.supplement import (
@@ -29,7 +30,7 @@ app = typer.Typer(
 )
 SECTIONS = (mulan, tafeng, santander, instacart)
 SUPPLEMENT = (leaf, synthetic, boundary, row_rankers, survey, schematic)
-OTHERS = (selection, rounds, verdict_simulation, monitor_simulation)
+OTHERS = (selection, rounds, row_aware, verdict_simulation, monitor_simulation)
 for command in (*SECTIONS, *SUPPLEMENT, *OTHERS, generate, archive):
     app.command()(command)
 

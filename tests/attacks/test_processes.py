@@ -60,7 +60,7 @@ def test_every_command_is_in_the_table_or_writes_nothing(tmp_path):
     # write one file by `atomic_write`.
     minutes = (
         *("verdict_simulation", "monitor_simulation", "selection"),
-        *("survey", "leaf", "synthetic", "boundary", "row_rankers"),
+        *("survey", "leaf", "synthetic", "boundary", "row_rankers", "row_aware"),
     )
     others = {("experiments", name) for name in ("tafeng", *minutes, "archive", "schematic")}
     assert known - told == others

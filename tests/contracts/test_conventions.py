@@ -129,6 +129,8 @@ def test_weights_mean_none_known_or_the_usual_ones():
         "synthetic_pair": "balanced",
         "MatchedPair": "balanced",
         "OneVsRest": "none",
+        "RoundsRecorder": None,
+        "by_rounds": None,
     }
 
 

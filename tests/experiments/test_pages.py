@@ -17,6 +17,7 @@ PAGES = {
     "synthetic": ["synthetic"],
     "boundary": ["boundary"],
     "row-rankers": ["row-rankers"],
+    "row-aware": ["row-aware"],
     "survey": ["survey"],
     "rounds": ["rounds"],
 }

@@ -31,7 +31,7 @@ INPUTS = (
         "log",
         "against",
         "baseline",
-        "exclude",
+        *("exclude", "paths"),
     ),
     *("label_names", "sample_weight", "weights", "propensities", "prior", "unweighted"),
     *("calibration", "calibration_labels", "calibration_exclude", "validation", "check"),

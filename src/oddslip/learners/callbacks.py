@@ -51,8 +51,8 @@ class MapAtK:
         Which metric at K.
     repaired : {"probability", "margin"}, optional
         Measure after a hierarchical repair, cross-fitted on the rows so far; the scores are of this
-        kind. Stop by it if the model is to be repaired: under label weights the best round of raw
-        scores is another one.
+        kind. Stop by it if the model is to be repaired: under label weights raw scores can be best
+        at another round.
 
     Examples
     --------

@@ -109,8 +109,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         of `fit`, and keep the rounds up to the best.
     stop_by : {"raw", "repaired"}
         Whether that MAP is of the scores as they are, or after a hierarchical repair, cross-fitted
-        on the validation rows. Under label weights raw stops at the wrong round, if the model is
-        to be repaired.
+        on the validation rows. Take the latter if the model is to be repaired: under label weights
+        raw can be best at another round.
     k : int
         Slots per row, for early stopping.
     parameters : dict, optional

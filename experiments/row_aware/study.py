@@ -1,0 +1,277 @@
+"""`reproduce_row_aware`: a second stage that sees the row, behind what `auto` chooses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.folds import NumberedFolds, numbered_folds
+from experiments.row_aware import stages
+from experiments.row_aware.panels import DATASETS, Panel, Scored, list_panels
+from experiments.row_aware.stages import STAGES, Rows, fit_stage
+from experiments.selection.cells import PAPER_RULE, choose, measure_on_test
+from experiments.store import RESULTS, CellStore, check_names, row_precisions
+from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.policy import find_prior, find_unobservable
+from oddslip.core import panel as core_panel
+from oddslip.core.labels import DenseLabels, LabelTotals
+from oddslip.errors import InvalidInput
+from oddslip.io.progress import progress_bar
+from oddslip.selection.candidates import HIERARCHICAL, RAW, read_candidate
+from oddslip.selection.rules import RULES
+from oddslip.selection.trials import Trials, try_candidates
+from oddslip.sources import open_source
+
+MEASURES = 1  # raised when what a cell measures changes
+MAX_REPEATED_CELLS = 300_000  # above, the folds of the stages are drawn once
+FIXED = {"isotonic": "isotonic-0", "Platt": "platt", "hierarchical": "hierarchical"}
+PEER = "mcgrad"  # measured apart: it needs a package that the project does not use
+CONSTANTS = (
+    "SEED",
+    "DEPTH",
+    "PSEUDO_COUNT",
+    "N_DIMENSIONS",
+    "SHRINKAGE",
+    "MAX_RESPONSE",
+    "RIDGE",
+    "N_TREE_DIMENSIONS",
+    "N_BEST",
+    "BOOSTER",
+    "N_ROUNDS",
+)
+
+Cells = dict[str, dict[str, Any]]
+Floats = NDArray[np.float64]
+
+
+def reproduce_row_aware(
+    *,
+    datasets: Sequence[str] = DATASETS,
+    mcgrad: bool = False,
+    data: Any = None,
+    results: Any = RESULTS,
+    work: Any = ".work",
+    finished: bool = False,
+) -> Cells:
+    """Measure every panel of some data sets; returns all finished cells by key.
+
+    Parameters
+    ----------
+    datasets : sequence of str
+    mcgrad : bool
+        Measure MCGrad, in cells of its own, instead of our stages. It must be installed.
+    data : path, optional
+        Folder that holds ``mulan``, ``corel16k``, ``goemotions`` and ``published``.
+    results, work : path
+        Where finished cells and trained scores are kept.
+    finished : bool
+        Only read the cells that are finished.
+
+    Examples
+    --------
+    >>> reproduce_row_aware(datasets=["flags"])  # doctest: +SKIP
+    """
+    check_names("datasets", datasets, DATASETS)
+    store = CellStore(results, "row-aware")
+    if finished:
+        return read_finished(store)
+    names = [PEER] if mcgrad else [name for name in STAGES if name != PEER]
+    settings = stage_settings() | ({PEER: _find_version()} if mcgrad else {})
+    with progress_bar("data sets of the row-aware study", len(datasets)) as advance:
+        for dataset in datasets:
+            for panel in list_panels(dataset, data, Path(work)):
+                key = f"{panel.key}-{PEER}" if mcgrad else panel.key
+                options = f"--dataset {dataset}{' --mcgrad' * mcgrad}"
+                timings: dict[str, float] = {}
+                store.find(
+                    key,
+                    panel.configuration | settings,
+                    partial(_measure, panel, names, timings),
+                    command=f"python -m experiments row-aware {options}",
+                    timings=timings,
+                )
+            advance(1)
+    return read_finished(store)
+
+
+def stage_settings() -> dict[str, Any]:
+    """Constants of the stages."""
+    constants = {name.lower(): getattr(stages, name) for name in CONSTANTS}
+    return {"stage": constants, "measures": MEASURES}
+
+
+def read_finished(store: CellStore) -> Cells:
+    """Cells of these stages, with the CPU seconds that they took; MCGrad's joined to the others."""
+    cells: Cells = {}
+    settings = stage_settings()
+    for key, line in sorted(store.cells().items()):
+        values = store.read_values(key, **settings)
+        if values is None:
+            continue
+        cpu = {name.removeprefix("cpu_"): line[name] for name in line if name.startswith("cpu_")}
+        panel = key.removesuffix(f"-{PEER}")
+        if panel == key:
+            cells[key] = values | {"cpu": cpu}
+        elif panel in cells:
+            for part in ("stages", "contenders"):
+                cells[panel][part][PEER] = values[part][PEER]
+            cells[panel]["cpu"][PEER] = cpu[PEER]
+    if not cells:
+        raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
+    return cells
+
+
+def _find_version() -> str:
+    try:
+        return version(PEER)
+    except PackageNotFoundError as error:
+        raise InvalidInput(
+            f"--mcgrad needs mcgrad. Run: pip install --no-deps {PEER} psutil"
+        ) from error
+
+
+def _measure(panel: Panel, names: Sequence[str], timings: dict[str, float]) -> dict[str, Any]:
+    return measure_panel(panel.load(), names, timings)
+
+
+def measure_panel(
+    scored: Scored, names: Sequence[str], timings: dict[str, float] | None = None
+) -> dict[str, Any]:
+    """Gains over raw on the test rows of repairs and stages, and out of fold of the stages."""
+    timings = {} if timings is None else timings
+    rule = RULES["auto"]
+    weighted = scored.weights is not None
+    shared = {*rule.candidates, *PAPER_RULE.candidates, *map(read_candidate, FIXED.values())}
+    candidates = sorted(
+        (each for each in shared if weighted or not each.needs_weights),
+        key=lambda each: (each != RAW, each.complexity),
+    )
+    source = open_source(scored.calibration, scored.truth)
+    folds = group_folds(scored.groups, rule.repeats_for(len(scored.truth)))
+    options: dict[str, Any] = {"k": scored.k, "prior": scored.prior, "weights": scored.weights}
+    with _timed(timings, "auto"):
+        trials = try_candidates(source, candidates, folds=folds, threads=1, **options)
+    once = try_candidates(source, candidates, folds=folds[:1], threads=1, **options)
+    chosen, why = choose(rule, trials)
+    choices = FIXED | {"paper": choose(PAPER_RULE, once)[0], "auto": chosen}
+    wanted = [each for each in candidates if each.name in {"raw", *choices.values()}]
+    tested = measure_on_test(trials.of(wanted), open_source(scored.test, scored.test_truth))
+    contenders = {name: tested[candidate] for name, candidate in choices.items()}
+    stage_values = {}
+    for name in names:
+        with _timed(timings, name):
+            out_of_fold, on_test = measure_stage(name, scored, trials, chosen, folds)
+        contenders[name] = on_test
+        stage_values[name] = _mean(out_of_fold, "out_of_fold")
+    return {
+        "k": scored.k,
+        "n_rows": len(scored.truth),
+        "n_labels": source.n_labels,
+        "raw": float(tested["raw"].mean()),
+        "chosen": chosen,
+        "why": why,
+        "stages": stage_values,
+        "contenders": {
+            name: _mean(values - tested["raw"]) | {"minus_auto": _mean(values - contenders["auto"])}
+            for name, values in contenders.items()
+        },
+    }
+
+
+def measure_stage(
+    name: str, scored: Scored, trials: Trials, chosen: str, folds: Sequence[NumberedFolds]
+) -> tuple[Floats, Floats]:
+    """What a stage adds to the chosen repair, row by row out of fold; its values on test rows."""
+    names = [each.name for each in trials.candidates]
+    places = names.index(chosen), names.index(HIERARCHICAL.name)
+    unobservable = _find_unobservable(scored)
+    repeats = folds if scored.truth.size <= MAX_REPEATED_CELLS else folds[:1]
+    gains: list[Floats] = []
+    for repeat, assignment in enumerate(repeats):
+        rows = _repair_out_of_fold(scored, trials, repeat, assignment.folds, places)
+        visible = rows._replace(margin=np.where(unobservable, -np.inf, rows.margin))
+        ranking = np.empty((len(scored.truth), scored.k), np.int32)
+        for fold in range(assignment.n_folds):
+            inside = assignment.folds == fold
+            stage = fit_stage(
+                name, rows.take(~inside), scored.truth[~inside], assignment.folds[~inside]
+            )
+            ranking[inside] = stage.rank(visible.take(inside), scored.k)
+        before = rank_margins(visible.margin, scored.k)
+        gains.append(_precisions(ranking, scored.truth) - _precisions(before, scored.truth))
+        if repeat == 0:
+            fitted = fit_stage(name, rows, scored.truth, assignment.folds)
+    maps = [trials.fits.fit(trials.candidates[place], None)[0] for place in places]
+    ranking = fitted.rank(_repair(maps, scored.test), scored.k)
+    return np.mean(gains, axis=0), _precisions(ranking, scored.test_truth)
+
+
+def _repair_out_of_fold(
+    scored: Scored,
+    trials: Trials,
+    repeat: int,
+    folds: NDArray[np.int32],
+    places: tuple[int, int],
+) -> Rows:
+    """Every calibration row as repaired by maps that were fitted without its fold."""
+    rows = Rows(np.empty(scored.calibration.shape), np.empty(scored.calibration.shape))
+    for fold, maps in enumerate(trials.fitted[repeat]):
+        inside = folds == fold
+        part = _repair([maps[place] for place in places], scored.calibration[inside])
+        rows.margin[inside], rows.chance[inside] = part
+    return rows
+
+
+def _repair(maps: Sequence[LabelMaps], scores: Floats) -> Rows:
+    panel = core_panel.Panel(scores)
+    chosen, calibrated = maps
+    margin = chosen.values(panel)
+    if chosen.scale == "probability":
+        margin = margin.clip(1e-300, 1 - 2**-53)
+        margin = np.log(margin) - np.log1p(-margin)
+    return Rows(margin, calibrated.transform_panel(panel, np.float64))
+
+
+def rank_margins(margin: Floats, k: int) -> NDArray[np.int32]:
+    """Top K of each row; equal margins go to the lower label."""
+    return np.argsort(-margin, axis=1, kind="stable")[:, :k].astype(np.int32)
+
+
+def group_folds(groups: NDArray[np.int64], n_repeats: int) -> list[NumberedFolds]:
+    """Folds of the paper's protocol, drawn of groups: rows of one group share a fold."""
+    names, at = np.unique(groups, return_inverse=True)
+    drawn = numbered_folds(names.size, n_repeats=n_repeats)
+    return [NumberedFolds(each.n_folds, each.folds[at]) for each in drawn]
+
+
+def _find_unobservable(scored: Scored) -> NDArray[np.bool_]:
+    """Labels that no calibration row can tell about; trials leave them out of fold."""
+    counts, n_rows = scored.truth.sum(axis=0), len(scored.truth)
+    totals = LabelTotals.alike(counts, n_rows)
+    labels = find_unobservable(totals, *find_prior(scored.prior, counts, n_rows))
+    return np.zeros_like(labels) if labels.all() else labels
+
+
+def _precisions(ranking: NDArray[np.int32], truth: NDArray[np.bool_]) -> Floats:
+    positives = DenseLabels(truth).positives(0, len(truth))
+    return row_precisions(ranking, positives, truth.shape[1])
+
+
+def _mean(values: Floats, name: str = "difference") -> dict[str, float]:
+    error = float(values.std(ddof=1) / np.sqrt(values.size))
+    return {name: float(values.mean()), "standard_error": error}
+
+
+@contextmanager
+def _timed(timings: dict[str, float], name: str) -> Iterator[None]:
+    start = time.process_time()
+    yield
+    timings[f"cpu_{name}"] = round(time.process_time() - start, 2)

@@ -11,6 +11,7 @@ from oddslip.kernels.isotonic import (
     group_keys,
     place_cells,
     pool_labels,
+    split_counts,
 )
 from oddslip.kernels.keys import LIMITS, keys_of, scores_of
 
@@ -225,3 +226,13 @@ def test_keys_are_brought_together_label_by_label_in_order(dtype, frozen):
     grouped = np.empty_like(keys)
     group_keys(*frozen(labels, keys), places, grouped)
     np.testing.assert_array_equal(grouped, keys[np.argsort(labels, kind="stable")])
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.int64])
+def test_counts_of_slots_are_added_to_keys_and_intervals_in_turn(dtype):
+    indptr = np.array([0, 2, 2, 3])
+    slots = np.array([1, 20, 3, 40, 5, 6, 7, 80, 9], dtype)  # of labels with 2, 0 and 1 keys
+    at, between = np.ones(3, np.int64), np.zeros(6, np.int64)
+    split_counts(indptr, slots, at, between)
+    np.testing.assert_array_equal(at, [21, 41, 81])
+    np.testing.assert_array_equal(between, [1, 3, 5, 6, 7, 9])

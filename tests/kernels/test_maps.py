@@ -13,6 +13,7 @@ from oddslip.kernels.maps import (
     IDENTITY,
     KNOTS,
     LOWEST,
+    fill_knots,
     map_cells,
 )
 
@@ -137,3 +138,18 @@ def test_cells_out_of_bounds_are_counted(dtype, frozen):
         np.empty_like(scores),
     )
     assert wrong == 3
+
+
+def test_knots_are_filled_with_the_slope_to_the_next_of_their_label():
+    xs, ys = [[0.1, 0.4, 0.9], [0.5], [0.2, 0.3]], [[0.0, 0.3, 0.4], [0.6], [0.1, 0.8]]
+    is_last = np.array([False, False, True, True, False, True])
+    knots = np.empty((6, 4))
+    fill_knots(np.concatenate(xs), np.concatenate(ys), is_last, knots)
+    np.testing.assert_array_equal(knots, lay(xs, ys))
+
+
+def test_a_knot_at_the_score_of_the_next_has_no_slope():
+    knots = np.empty((3, 4))
+    x, y = np.array([0.1, 0.5, 0.5]), np.array([0.2, 0.3, 0.7])
+    fill_knots(x, y, np.array([False, False, True]), knots)
+    np.testing.assert_array_equal(knots[1], [0.5, 0.3, 0.0, 0.3])

@@ -68,7 +68,7 @@ class World:
     def expected(self):
         return oracle.descend(self.evaluate, self.of_fits(self.start), self.free, rounds=ROUNDS)
 
-    def fitted(self, start=None, fits=None):
+    def fit(self, start=None):
         theta = self.of_fits(self.start) if start is None else start
         frame, totals = self.of_fits(self.frame), self.of_fits(self.totals)
         converged = newton.descend_points(
@@ -92,7 +92,7 @@ def relative(theta, expected):
 def test_fits_on_points_agree_with_numpy(form, intercept, seed):
     world = World(seed, form, intercept)
     expected, converged = world.expected()
-    theta, done = world.fitted()
+    theta, done = world.fit()
     status = statuses(expected, converged)
     np.testing.assert_array_equal(statuses(theta, done), status)
     assert {FLAT, FITTED} <= set(status.tolist())
@@ -107,17 +107,17 @@ def test_fits_on_points_agree_with_numpy(form, intercept, seed):
 @pytest.mark.parametrize(("form", "intercept"), FORMS)
 def test_steps_with_sums_of_the_caller_lead_to_the_same_fits(form, intercept):
     world = World(7, form, intercept)
-    theta, done = world.fitted()
+    theta, done = world.fit()
     state = newton.first_state(world.of_fits(world.start))
-    live, found = np.arange(world.fits.size), np.zeros(world.fits.size, bool)
+    live, ready_at_end = np.arange(world.fits.size), np.zeros(world.fits.size, bool)
     for _ in range(ROUNDS):
         trial = newton.next_trials(state, live, len(theta))
         ready = newton.advance_fits(state, live, trial, *world.evaluate(trial, live), intercept)
-        found[live[ready]] = True
+        ready_at_end[live[ready]] = True
         live = live[~ready]
         if not live.size:
             break
-    np.testing.assert_array_equal(found, done)
+    np.testing.assert_array_equal(ready_at_end, done)
     by_caller = state[:, : len(theta)].T
     difference = relative(by_caller, theta)
     assert np.mean(difference < 1e-9) > (0.9 if form == "beta" else 0.999)
@@ -142,8 +142,8 @@ def test_a_fit_that_starts_far_away_goes_on_from_the_fallback():
 @pytest.mark.parametrize(("form", "intercept"), FORMS)
 def test_a_fit_that_starts_at_its_result_stays_there(form, intercept):
     world = World(2, form, intercept)
-    theta, done = world.fitted()
-    again, still = world.fitted(start=theta.copy())
+    theta, done = world.fit()
+    again, still = world.fit(start=theta.copy())
     fitted = statuses(theta, done) == FITTED
     assert still[fitted].all()
     assert np.mean(relative(again, theta)[fitted] < 1e-9) > (0.9 if form == "beta" else 0.999)
@@ -175,7 +175,7 @@ def test_levels_match_the_number_of_positives(form):
     theta = np.concatenate([np.zeros((1, world.fits.size)), 1 / world.of_fits(world.frame)[1::2]])
     reach = 800 + np.abs(theta[1:]).sum(axis=0)
     low, high = -reach, reach
-    expected, found = oracle.find_roots(world.evaluate, theta, low, high, rounds=ROUNDS)
+    expected, has_root = oracle.find_roots(world.evaluate, theta, low, high, rounds=ROUNDS)
     converged = newton.find_levels(
         world.points,
         world.weights,
@@ -186,7 +186,7 @@ def test_levels_match_the_number_of_positives(form):
         np.stack([low, high]),
         ROUNDS,
     )
-    np.testing.assert_array_equal(converged, found)
+    np.testing.assert_array_equal(converged, has_root)
     assert relative(theta[:1], expected[:1]).max() < 1e-9
 
 
@@ -194,7 +194,7 @@ def test_roots_with_sums_of_the_caller_are_those_of_numpy():
     world = World(5)
     theta = np.concatenate([np.zeros((1, world.fits.size)), 1 / world.of_fits(world.frame)[1::2]])
     reach = 800 + theta[1]
-    expected, found = oracle.find_roots(world.evaluate, theta, -reach, reach, rounds=ROUNDS)
+    expected, has_root = oracle.find_roots(world.evaluate, theta, -reach, reach, rounds=ROUNDS)
     roots = np.stack([theta[0], -reach, reach, np.full(reach.size, np.inf)], axis=1)
     live, done = np.arange(reach.size), np.zeros(reach.size, bool)
     for _ in range(ROUNDS):
@@ -205,7 +205,7 @@ def test_roots_with_sums_of_the_caller_are_those_of_numpy():
         live = live[~ready]
         if not live.size:
             break
-    np.testing.assert_array_equal(done, found)
+    np.testing.assert_array_equal(done, has_root)
     assert relative(roots[:, :1].T, expected[:1]).max() < 1e-9
 
 

@@ -70,17 +70,21 @@ def check_maps(maps: Maps) -> None:
     if not (np.isfinite(maps.x).all() and ((maps.y >= 0) & (maps.y <= 1)).all()):
         raise InvalidInput("knots must have finite x, and y between 0 and 1.")
     x, y = maps.x, maps.y
-    falls = np.cumsum((x[1:] < x[:-1]) | (y[1:] < y[:-1]))
-    falls = np.concatenate([[0], falls])  # before each knot
+    descents = np.flatnonzero((x[1:] < x[:-1]) | (y[1:] < y[:-1])) + 1
     first, last = maps.start[knotted], maps.stop[knotted] - 1
-    ends = np.zeros(n_knots + 1, np.int64)
-    ends[last + 1] = 1
-    ends = np.cumsum(ends)  # last knots before each knot
     wrong = np.zeros(code.size, np.bool_)
-    wrong[knotted] = falls[last] > falls[first]
+    wrong[knotted] = _any_between(descents, first, last)
     _reject(wrong, "knots must not descend in x or y")
-    wrong[knotted] = ends[last] > ends[first]
+    wrong[knotted] = _any_between(np.unique(last + 1), first, last)
     _reject(wrong, "two labels must share all their knots or none")
+
+
+def _any_between(
+    places: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether any of these ascending places lies after ``first`` and up to ``last``."""
+    count = np.searchsorted(places, last, "right") - np.searchsorted(places, first, "right")
+    return np.asarray(count > 0)
 
 
 def _reject(violates: NDArray[np.bool_], rule: str) -> None:

@@ -17,7 +17,6 @@ from oddslip.calibrators.map_forms import (
     Scale,
     check_maps,
     compared_constants,
-    lay_knots,
 )
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
 from oddslip.core.types import Array, Bools, Floats, Ints, LabelsLike, ScoresLike
@@ -112,8 +111,19 @@ class LabelMaps:
             array = np.ascontiguousarray(getattr(self, name), types.get(name, np.float64))
             object.__setattr__(self, name, array)
         check_maps(self)
-        object.__setattr__(self, "_knots", lay_knots(self))
+        object.__setattr__(self, "_knots", self._lay_knots())
         object.__setattr__(self, "_constants", compared_constants(self))
+
+    def _lay_knots(self) -> Floats:
+        """As `oddslip.calibrators.map_forms.lay_knots`, compiled: a fold may have millions."""
+        from oddslip.kernels.maps import KNOTS, fill_knots
+
+        is_last = np.full(self.x.size, self.step)
+        is_last[-1:] = True
+        is_last[self.stop[self.code == KNOTS] - 1] = True
+        knots = np.empty((self.x.size, 4))
+        fill_knots(self.x, self.y, is_last, knots)
+        return knots
 
     @property
     def n_labels(self) -> int:
@@ -183,9 +193,13 @@ class LabelMaps:
         return columns
 
     def follow(self, guide: LabelMaps) -> None:
-        """Rank by the levels of similar maps, such as those of other folds: choosing is slow."""
+        """Rank by the levels of similar maps, such as those of other folds: choosing is slow.
+
+        The guide chooses its own from the first rows that it ranks.
+        """
         if guide is not self:
             self._memory.guide = guide
+            guide._memory.n_rows = PATIENCE
 
     def listed_values(self, panel: SparsePanel) -> Floats:
         """Values by which the listed cells of a checked panel are compared."""
@@ -301,9 +315,9 @@ class LabelMaps:
         levels = memory.levels.get((dtype, k))
         if levels is not None:
             return levels
-        known = None if memory.guide is None else memory.guide._memory.levels.get((dtype, k))
-        if known is not None:
-            levels = place_levels(self, known.taus, known.sweeps, dtype)
+        similar = None if memory.guide is None else memory.guide._memory.levels.get((dtype, k))
+        if similar is not None:
+            levels = place_levels(self, similar.taus, similar.sweeps, dtype)
             memory.levels[dtype, k] = levels
             return levels
         memory.n_rows += panel.n_rows

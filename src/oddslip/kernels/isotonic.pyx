@@ -21,6 +21,11 @@ ctypedef fused count_t:
     uint16_t
     uint32_t
 
+ctypedef fused slot_t:
+    uint16_t
+    uint32_t
+    int64_t
+
 cdef enum:
     STRIP = 16
     TILE = 2048
@@ -320,6 +325,21 @@ cdef inline Py_ssize_t _pool(
     firsts[depth] = first
     lasts[depth] = last
     return depth + 1
+
+
+def split_counts(
+    const int64_t[::1] indptr, const slot_t[::1] slots, int64_t[::1] at, int64_t[::1] between
+):
+    """Add counts to those at keys and those between: a label's slots alternate, interval first."""
+    cdef Py_ssize_t label, i, start
+    with nogil:
+        for label in range(indptr.shape[0] - 1):
+            start = indptr[label]
+            for i in range(start, indptr[label + 1]):
+                between[i + label] += slots[2 * i + label]
+                at[i] += slots[2 * i + label + 1]
+            i = indptr[label + 1]
+            between[i + label] += slots[2 * i + label]
 
 
 def pool_labels(

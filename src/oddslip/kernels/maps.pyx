@@ -11,7 +11,7 @@ Blocks are taken in tiles of rows and strips of columns, turned so that a label'
 piece and its knots stay in the first cache.
 """
 
-from libc.stdint cimport int8_t, int64_t
+from libc.stdint cimport int8_t, int64_t, uint8_t
 
 from oddslip.kernels.types cimport parts, score_t
 
@@ -114,6 +114,21 @@ cdef void _map_column(
     if to_probability:
         for i in range(n):
             mapped[i] = _finish(code, cells[i], mapped[i], margin, odds)
+
+
+def fill_knots(
+    const double[::1] x, const double[::1] y, const uint8_t[::1] is_last, double[:, ::1] knots
+):
+    """Rows of x, y, the slope to the next knot and its y; ``is_last`` if there is none."""
+    cdef Py_ssize_t i
+    cdef bint alone
+    with nogil:
+        for i in range(x.shape[0]):
+            knots[i, 0] = x[i]
+            knots[i, 1] = y[i]
+            alone = is_last[i] or x[i + 1] <= x[i]
+            knots[i, 2] = 0.0 if alone else (y[i + 1] - y[i]) / (x[i + 1] - x[i])
+            knots[i, 3] = y[i] if alone else y[i + 1]
 
 
 def map_cells(

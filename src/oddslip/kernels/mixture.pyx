@@ -103,4 +103,4 @@ def mix_knots(
                 ys[n] = level
                 n += 1
             stops[j + 1] = n
-    return ends_of, scores[:n].copy(), values[:n].copy()
+    return ends_of, scores[:n], values[:n]

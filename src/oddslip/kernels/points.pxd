@@ -9,6 +9,7 @@ from oddslip.kernels.arithmetic cimport exp_of, tail_of
 
 cdef enum:
     LANES = 8
+    NARROW = 4  # so many lanes of six sums stay in registers
     LEVEL = 3  # sums of `sum_level`, `sum_affine` and `sum_beta`
     AFFINE = 6
     BETA = 10
@@ -90,13 +91,15 @@ cdef inline double smaller_of(double logit) noexcept nogil:
     return (e if size > -708.0 else 0.0) / (1.0 + e)
 
 
-cdef inline void add_lanes(const double* laid, int n_sums, double* sums) noexcept nogil:
+cdef inline void add_lanes(
+    const double* laid, int n_sums, int n_lanes, double* sums
+) noexcept nogil:
     """Add up the parts of each sum."""
     cdef int k, t
     for k in range(n_sums):
         sums[k] = 0.0
-        for t in range(LANES):
-            sums[k] += laid[k * LANES + t]
+        for t in range(n_lanes):
+            sums[k] += laid[k * n_lanes + t]
 
 
 cdef inline void sum_level(
@@ -123,23 +126,23 @@ cdef inline void sum_level(
             laid[t] += n if logit >= 0.0 else 0.0
             laid[LANES + t] += -nq if logit >= 0.0 else nq
             laid[2 * LANES + t] += nq - nq * q
-    add_lanes(laid, LEVEL, sums)
+    add_lanes(laid, LEVEL, LANES, sums)
 
 
 cdef inline void sum_affine(
     const Points* points, double level, double slope, double* sums
 ) noexcept nogil:
     """As `oddslip.kernels.logistic.add_affine_sums`, over weighted points."""
-    cdef double laid[AFFINE * LANES]
+    cdef double laid[AFFINE * NARROW]
     cdef const double* weights = points.weights
     cdef const double* us = points.u
     cdef Py_ssize_t strip, i, t
     cdef double n, u, q, nq, w, above, rest, logit, center = points.center
-    for t in range(AFFINE * LANES):
+    for t in range(AFFINE * NARROW):
         laid[t] = 0.0
-    for strip in range(points.n // LANES):
-        i = strip * LANES
-        for t in range(LANES):
+    for strip in range(points.n // NARROW):
+        i = strip * NARROW
+        for t in range(NARROW):
             n = weights[i + t]
             u = us[i + t] - center
             logit = level + slope * u
@@ -149,12 +152,12 @@ cdef inline void sum_affine(
             rest = -nq if logit >= 0.0 else nq
             w = nq - nq * q
             laid[t] += above
-            laid[LANES + t] += rest
-            laid[2 * LANES + t] += (above + rest) * u
-            laid[3 * LANES + t] += w
-            laid[4 * LANES + t] += w * u
-            laid[5 * LANES + t] += w * u * u
-    add_lanes(laid, AFFINE, sums)
+            laid[NARROW + t] += rest
+            laid[2 * NARROW + t] += (above + rest) * u
+            laid[3 * NARROW + t] += w
+            laid[4 * NARROW + t] += w * u
+            laid[5 * NARROW + t] += w * u * u
+    add_lanes(laid, AFFINE, NARROW, sums)
 
 
 cdef inline void sum_beta(const Points* points, const double* theta, double* sums) noexcept nogil:
@@ -189,4 +192,4 @@ cdef inline void sum_beta(const Points* points, const double* theta, double* sum
             laid[7 * LANES + t] += w * u * u
             laid[8 * LANES + t] += w * u * v
             laid[9 * LANES + t] += w * v * v
-    add_lanes(laid, BETA, sums)
+    add_lanes(laid, BETA, LANES, sums)

@@ -27,6 +27,7 @@ from oddslip.kernels.isotonic import (
     fill_buckets,
     place_cells,
     pool_labels,
+    split_counts,
     weigh_cells,
 )
 from oddslip.kernels.keys import LIMITS, keys_of, largest_key, scores_of
@@ -119,7 +120,8 @@ class CellCounts:
     @property
     def n_positives(self) -> Ints:
         """Positives per label."""
-        at_keys = np.diff(np.concatenate([[0], np.cumsum(self.positives)])[self.indptr])
+        at_keys = np.add.reduceat(np.append(self.positives, 0), self.indptr[:-1])
+        at_keys[self.indptr[:-1] == self.indptr[1:]] = 0
         if self.positives_between is None:
             return at_keys
         starts = self.indptr[:-1] + np.arange(self.n_labels)  # of intervals: one more than keys
@@ -457,10 +459,10 @@ class IntervalCounts:
             self._n_recent = 0
         self._n_recent += n_cells
 
-    def _counts(self, slots: Ints | slice = slice(None)) -> Ints:
-        counts = self._recent[slots].astype(np.int64)
+    def _counts(self) -> Ints:
+        counts = self._recent.astype(np.int64)
         if self._wide_counts is not None:
-            counts += self._wide_counts[slots]
+            counts += self._wide_counts
         return counts
 
     def merge(self, other: Self) -> None:
@@ -509,16 +511,16 @@ class IntervalCounts:
         """Counts of the negatives: all cells less the positives."""
         indptr, keys, positives = self.distinct
         n_labels = indptr.size - 1
-        # Slots of a label alternate: an interval, a key, an interval, and so on.
-        n_keys, labels = np.diff(indptr), np.arange(n_labels)
-        at = 2 * np.arange(keys.size) + np.repeat(labels, n_keys) + 1
-        between = 2 * np.arange(keys.size + n_labels) - np.repeat(labels, n_keys + 1)
+        at, between = np.zeros(keys.size, np.int64), np.zeros(keys.size + n_labels, np.int64)
+        for counts in (self._recent, self._wide_counts):
+            if counts is not None:
+                split_counts(indptr, counts, at, between)
         return CellCounts(
             indptr=indptr,
             keys=keys,
             positives=positives,
-            negatives_at=self._counts(at) - positives,
-            negatives_between=self._counts(between),
+            negatives_at=at - positives,
+            negatives_between=between,
             largest_between=self._largest.copy(),
             lowest=self._lowest.copy(),
             n_rows=self._n_rows,

@@ -492,7 +492,7 @@ class IntervalCounts:
         self._buckets = None
 
     def cut(self, first: int, last: int) -> Self:
-        """Counts of the labels from ``first`` to before ``last``, not copied; takes no more rows."""
+        """Counts of the labels from ``first`` to before ``last``, as views; takes no more rows."""
         indptr, keys, positives = self.distinct
         start, stop = int(indptr[first]), int(indptr[last])
         slots, gaps = slice(2 * start + first, 2 * stop + last), slice(start + first, stop + last)

@@ -522,11 +522,12 @@ class IntervalCounts:
         for counts in (self._recent, self._wide_counts):
             if counts is not None:
                 split_counts(indptr, counts, at, between)
+        at -= positives
         return CellCounts(
             indptr=indptr,
             keys=keys,
             positives=positives,
-            negatives_at=at - positives,
+            negatives_at=at,
             negatives_between=between,
             largest_between=self._largest.copy(),
             lowest=self._lowest.copy(),

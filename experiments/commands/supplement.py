@@ -336,3 +336,45 @@ def rounds(
     ]
     columns = ("data set", "stop by raw", "by repaired", "repaired metric", "repaired metric")
     return _print_table(*columns, rows=lines)
+
+
+def foldable(
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="MULAN data set; may be given again. All twelve.")
+    ] = None,
+    data: Data = None,
+    results: Results = RESULTS,
+    work: Annotated[Path, typer.Option(help="Where trained scores are kept.")] = Path(".work"),
+    finished: Finished = False,
+    page: Page = None,
+    json: Json = False,
+) -> None:
+    """What a repair loses if it must be foldable into the model.
+
+    Examples:
+
+      python -m experiments foldable --dataset flags
+
+      python -m experiments foldable --finished --page docs/paper/foldable.md
+    """
+    from experiments.foldable import DATASETS, reproduce_foldable, write_page
+
+    check_outputs(page)
+    check_folders(results, work)
+    cells = reproduce_foldable(
+        datasets=dataset or DATASETS, data=data, results=results, work=work, finished=finished
+    )
+    if page is not None:
+        write_text(page, write_page(cells))
+    if json:
+        return print_json(cells)
+    lines = [
+        [
+            key,
+            cell["free"]["chosen"],
+            f"{cell['free']['map']:.4f}",
+            f"{cell['foldable']['map']:.4f}",
+        ]
+        for key, cell in cells.items()
+    ]
+    return _print_table("panel", "free choice", "MAP@K", "foldable MAP@K", rows=lines)

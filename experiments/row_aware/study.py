@@ -20,15 +20,18 @@ from experiments.row_aware.stages import STAGES, Rows, fit_stage
 from experiments.selection.cells import PAPER_RULE, choose, measure_on_test
 from experiments.store import RESULTS, CellStore, check_names, row_precisions
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import find_prior, find_unobservable
+from oddslip.calibrators.policy import DeadLabelPolicy, find_prior, find_unobservable
 from oddslip.core import panel as core_panel
 from oddslip.core.labels import DenseLabels, LabelTotals
+from oddslip.core.passes import run
 from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
+from oddslip.metrics.at_k import Scoring
 from oddslip.selection.candidates import HIERARCHICAL, RAW, read_candidate
 from oddslip.selection.rules import RULES
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import open_source
+from oddslip.sources.open import open_rows
 
 MEASURES = 1  # raised when what a cell measures changes
 MAX_REPEATED_CELLS = 300_000  # above, the folds of the stages are drawn once
@@ -154,12 +157,12 @@ def measure_panel(
         (each for each in shared if weighted or not each.needs_weights),
         key=lambda each: (each != RAW, each.complexity),
     )
-    source = open_source(scored.calibration, scored.truth)
+    source = open_rows(scored.calibration, scored.truth, threads=1)
     folds = group_folds(scored.groups, rule.repeats_for(len(scored.truth)))
-    options: dict[str, Any] = {"k": scored.k, "prior": scored.prior, "weights": scored.weights}
+    options = Scoring(scored.k), DeadLabelPolicy(prior=scored.prior, weights=scored.weights)
     with _timed(timings, "auto"):
-        trials = try_candidates(source, candidates, folds=folds, threads=1, **options)
-    once = try_candidates(source, candidates, folds=folds[:1], threads=1, **options)
+        trials = run(source, try_candidates(source, candidates, *options, folds=folds))
+    once = run(source, try_candidates(source, candidates, *options, folds=folds[:1]))
     chosen, why = choose(rule, trials)
     choices = FIXED | {"paper": choose(PAPER_RULE, once)[0], "auto": chosen}
     wanted = [each for each in candidates if each.name in {"raw", *choices.values()}]

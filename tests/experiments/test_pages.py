@@ -20,6 +20,7 @@ PAGES = {
     "row-aware": ["row-aware"],
     "survey": ["survey"],
     "rounds": ["rounds"],
+    "foldable": ["foldable"],
 }
 
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.shifts import log_odds, realized_shift, shift_odds
-from oddslip.shifts.realized import SigmoidTally
+from oddslip.shifts.realized import Search, SigmoidTally
 from oddslip.sources import open_source
 from oddslip.tallies.logodds_histogram import LogOddsHistogram
 
@@ -218,3 +218,12 @@ def test_a_weight_of_one_has_no_ratio():
     result = realized_shift([[0.5, 0.5]], [0.2, 0.2])
     assert np.isnan(result.ratio([1.0, 4.0])).tolist() == [True, False]
     assert result.ratio([1.0, 4.0])[1] == pytest.approx(1.0)
+
+
+def test_a_flat_place_is_left_without_a_warning():
+    one = np.ones(1)
+    search = Search.around(0.2 * one, 0.0 * one, -50.0 * one, 50.0 * one)
+    sums = np.array([0.5, 0.5, 1e-200, 1e-200, 0.0])[:, None]  # hardly any slope: no Newton step
+    search.advance(sums, 1)
+    assert -50.0 < search.shift[0] < 50.0
+    assert not search.converged(1e-9)

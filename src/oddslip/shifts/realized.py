@@ -245,7 +245,7 @@ class Search:
         step = np.where(excess == 0, 0.0, step)
         self.shift = self.shift + step
         size = np.minimum(np.abs(step), TRUSTED_STEP)
-        near = np.exp(2 * size) * size**4 / 24 + last**2
+        near = np.exp(2 * size) * size**4 / 24 + np.where(sure, last, 0.0) ** 2
         bound = np.where(sure, near, (self.high - self.low) / 2)
         self.error = np.where(excess == 0, 0.0, bound)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 cdef enum:
     STRIP = 256
+    SHORT = 64  # labels whose bins stay in the second cache level
     PITCH = STRIP + 8  # avoids sums of a label a page apart, which alias in the cache
     MOMENTS = 4
     AFFINE = 6
@@ -77,17 +78,17 @@ def add_moments(
     cdef Py_ssize_t n_labels = moments.shape[0], n_bins = moments.shape[1]
     cdef Py_ssize_t i, t, piece, first, width
     cdef double top = n_bins - 0.5, at, u
-    cdef double strip[STRIP]
-    cdef double lows[STRIP]
-    cdef double per[STRIP]
-    cdef int32_t bins[STRIP]
+    cdef double strip[SHORT]
+    cdef double lows[SHORT]
+    cdef double per[SHORT]
+    cdef int32_t bins[SHORT]
     cdef const score_t* row
     cdef double* part
     cdef double* cell
     with nogil:
-        for piece in range(parts(n_labels, STRIP)):
-            first = piece * STRIP
-            width = min(<Py_ssize_t> STRIP, n_labels - first)
+        for piece in range(parts(n_labels, SHORT)):
+            first = piece * SHORT
+            width = min(<Py_ssize_t> SHORT, n_labels - first)
             for t in range(width):
                 lows[t] = low[first + t]
                 per[t] = per_bin[first + t]

@@ -374,7 +374,7 @@ class FoldCounts:
     def _part(self, left_out: int | None, first: int, last: int) -> CellCounts:
         """Counts of the labels from ``first`` to before ``last``."""
         first_kept, *others = [fold for fold in range(len(self.tallies)) if fold != left_out]
-        total = self.tallies[first_kept].cut(first, last)
+        total = self.tallies[first_kept].cut(first, last).copy()
         for fold in others:
             total.merge(self.tallies[fold].cut(first, last))
         cells = total.result()

@@ -492,7 +492,7 @@ class IntervalCounts:
         self._buckets = None
 
     def cut(self, first: int, last: int) -> Self:
-        """Counts of the labels from ``first`` to before ``last``; takes no more rows."""
+        """Counts of the labels from ``first`` to before ``last``, as views; takes no more rows."""
         indptr, keys, positives = self.distinct
         start, stop = int(indptr[first]), int(indptr[last])
         slots, gaps = slice(2 * start + first, 2 * stop + last), slice(start + first, stop + last)
@@ -500,11 +500,18 @@ class IntervalCounts:
         part.distinct = DistinctKeys(
             indptr[first : last + 1] - start, keys[start:stop], positives[start:stop]
         )
-        part._recent, part._largest = self._recent[slots].copy(), self._largest[gaps].copy()
-        part._wide_counts = None if self._wide_counts is None else self._wide_counts[slots].copy()
-        part._lowest = self._lowest[first:last].copy()
+        part._recent, part._largest = self._recent[slots], self._largest[gaps]
+        part._wide_counts = None if self._wide_counts is None else self._wide_counts[slots]
+        part._lowest = self._lowest[first:last]
         if np.ndim(self._n_cells):
-            part._n_cells = self._n_cells[first:last].copy()
+            part._n_cells = self._n_cells[first:last]
+        return part
+
+    def copy(self) -> Self:
+        """The same with counts of its own, to be merged with others."""
+        part = copy(self)
+        part._recent, part._largest = self._recent.copy(), self._largest.copy()
+        part._lowest = self._lowest.copy()
         return part
 
     def result(self) -> CellCounts:
@@ -515,11 +522,12 @@ class IntervalCounts:
         for counts in (self._recent, self._wide_counts):
             if counts is not None:
                 split_counts(indptr, counts, at, between)
+        at -= positives
         return CellCounts(
             indptr=indptr,
             keys=keys,
             positives=positives,
-            negatives_at=at - positives,
+            negatives_at=at,
             negatives_between=between,
             largest_between=self._largest.copy(),
             lowest=self._lowest.copy(),

@@ -13,6 +13,7 @@ from experiments.row_aware.panels import Panel, list_panels
 from experiments.store import RESULTS, CellStore
 from experiments.text import paragraph
 from oddslip.core.arguments import check_k
+from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.metrics import average_precision_at_k
 from oddslip.selection.repair import Repair
@@ -51,7 +52,10 @@ def reproduce_foldable(
                         command=f"python -m experiments foldable --dataset {dataset}",
                     )
                 advance(1)
-    return store.values()
+    cells = store.values()
+    if not cells:
+        raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
+    return cells
 
 
 def measure(panel: Panel) -> dict[str, Any]:
@@ -99,6 +103,17 @@ def _lines(cells: Cells) -> Iterator[str]:
         f"{int((cost < -SAME).sum())}; its worst change against raw is "
         f"{over_raw['foldable'].min():+.4f}."
     )
+    yield ""
+    yield "| data set | panels | gain over raw, free | foldable | cost, mean | largest |"
+    yield "|---|---|---|---|---|---|"
+    names = np.array([next(n for n in DATASETS if key.startswith(f"{n}-")) for key in cells])
+    for name in (name for name in DATASETS if name in names):
+        inside = names == name
+        yield (
+            f"| {name} | {int(inside.sum())} | {over_raw['free'][inside].mean():+.4f} "
+            f"| {over_raw['foldable'][inside].mean():+.4f} | {cost[inside].mean():.4f} "
+            f"| {cost[inside].max():.4f} |"
+        )
     yield ""
     yield "Panels in which the choices differ:"
     yield ""

@@ -47,6 +47,8 @@ def check_maps(maps: Maps) -> None:
             'maps must be of kind "probability" or "margin" and scale "probability" or '
             f'"log_odds", got {maps.kind!r} and {maps.scale!r}.'
         )
+    if not isinstance(maps.step, bool | np.bool_):
+        raise InvalidInput(f"step must be true or false, got {maps.step!r:.60}.")
     code, a, b, c = maps.code, maps.a, maps.b, maps.c
     if code.size == 0 or any(getattr(maps, name).shape != (code.size,) for name in PER_LABEL):
         sizes = {name: getattr(maps, name).shape for name in PER_LABEL}

@@ -90,7 +90,8 @@ class Backend(ABC):
     def n_rounds(self, model: TrainedModel) -> int:
         """Rounds of boosting; an error for a learner without rounds."""
         raise InvalidInput(
-            f"early_stopping must be left out for learner={self.name!r}, which has no rounds."
+            f"rounds and early_stopping are for boosters, got learner={self.name!r}, which has no "
+            "rounds."
         )
 
     def stage(self, model: TrainedModel, X: FeaturesLike, start: int, stop: int) -> Floats:

@@ -55,7 +55,7 @@ def train_distributed(
     models = dict(finished)
     numbers = [number for number in range(len(groups)) if number not in finished]
     total = sum(group.size for group in groups)
-    with progress_bar("labels", total) as advance:
+    with progress_bar("training labels", total) as advance:
         advance(sum(groups[number].size for number in finished))
         for number, body in run_jobs(workers, train_group, shared, numbers):
             if folder is not None and not body:

@@ -61,7 +61,7 @@ def follow_rounds(
         margins[:, group] = 0.0
     n_rounds = max((backend.n_rounds(model) for model in models), default=0)
     values: list[float] = []
-    with progress_bar("rounds", n_rounds) as advance:
+    with progress_bar("ranking after each round", n_rounds) as advance:
         for round_number in range(n_rounds):
             for group, model in zip(groups, models, strict=True):
                 margins[:, group] += backend.stage(model, rows, round_number, round_number + 1)

@@ -195,7 +195,7 @@ def run_groups(
     total = sum(group.size for group in groups)
     with (
         ThreadPoolExecutor(workers) as pool,
-        progress_bar("labels", total) as advance,
+        progress_bar("training labels", total) as advance,
     ):
         advance(sum(groups[number].size for number in finished))
         pending = iter([number for number in range(len(groups)) if number not in finished])

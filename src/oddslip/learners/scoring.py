@@ -224,7 +224,7 @@ class ResumableScores:
         """Score the blocks that are missing."""
         starts = range(0, self.shape[0], self.step)
         missing = [start for start in starts if start not in self.finished]
-        with progress_bar("rows", self.shape[0]) as advance:
+        with progress_bar("scoring rows", self.shape[0]) as advance:
             advance(self.shape[0] - sum(self._size(start) for start in missing))
             scored = map_threads(missing, self._score, threads=threads)
             for start, cells in zip(missing, scored, strict=True):

@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 
 import oddslip
 from benchmarks.peers import fit_isotonic
-from benchmarks.timing import Stages, agree, alone, line, scaled, take_time, title
+from benchmarks.timing import Stages, Times, agree, alone, line, lines, scaled, take_time, title
 from oddslip.calibrators import Hierarchical, Isotonic, Platt
 
 K = 7
@@ -54,19 +54,14 @@ def jobs(scores: Any, labels: Any) -> dict[str, Callable[[], Any]]:
     }
 
 
-def take_jobs(n_rows: int, n_labels: int) -> dict[str, Any]:
-    """In a process of its own: what every job takes, after a small one that loads all modules."""
-    for call in jobs(*make_panel(200, 10)).values():
-        call()
-    panel = make_panel(n_rows, n_labels)
-    times = {}
-    for name, call in jobs(*panel).items():
-        stages = Stages()
-        stages(name, call)
-        stage = stages.done[0]
-        line(name, stage.times, peak_bytes=stage.peak_bytes)
-        times[name] = stage.times
-    return times
+def take_job(name: str, n_rows: int, n_labels: int) -> Times:
+    """In a process of its own: what a job takes, after a small one that loads all modules."""
+    jobs(*make_panel(200, 10))[name]()
+    call = jobs(*make_panel(n_rows, n_labels))[name]
+    stages = Stages()
+    stages(name, call)
+    lines(stages.done)
+    return stages.done[0].times
 
 
 def fit_platt(scores: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
@@ -86,7 +81,7 @@ def fit_by_peer(scores: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float6
     return np.stack([fit.predict(x) for fit, x in zip(fits, scores.T, strict=True)], axis=1)
 
 
-def compare(panel: tuple[Any, Any], part: int, ours: dict[str, Any]) -> None:
+def compare(panel: tuple[Any, Any], part: int, ours: dict[str, Times]) -> None:
     """The peer on some labels, scaled up; ours must calibrate them alike."""
     scores, labels = panel[0][:, :part].astype(np.float64), panel[1][:, :part]
     peers = {Isotonic: (fit_by_peer, 1e-9), Platt: (fit_platt, 1e-6)}
@@ -101,5 +96,6 @@ def compare(panel: tuple[Any, Any], part: int, ours: dict[str, Any]) -> None:
 def run(size: Size) -> None:
     for n_labels in size.n_labels:
         title(f"{size.n_rows:,} x {n_labels:,} float32, K = {K}")
-        ours = alone(take_jobs, size.n_rows, n_labels)
-        compare(make_panel(size.n_rows, n_labels), size.part, ours)
+        panel = make_panel(size.n_rows, n_labels)
+        ours = {name: alone(take_job, name, size.n_rows, n_labels) for name in jobs(*panel)}
+        compare(panel, size.part, ours)

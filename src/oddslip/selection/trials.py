@@ -18,7 +18,7 @@ import numpy as np
 
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.logistic.moments import Ranges
-from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.maps import PATIENCE, LabelMaps
 from oddslip.calibrators.policy import DeadLabelPolicy, find_prior, find_unobservable
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Panel, check_k
@@ -214,9 +214,6 @@ class TrialTally(MergeableTally):
         self.second = np.zeros((*self.n.shape, size, size))
         self.bests = np.zeros(2)  # rows whose best is not 0, and the sum of bests
         self.weight = 0.0
-        for maps in chain.from_iterable(fitted):
-            for guide, each in zip(fitted[0][0], maps, strict=True):
-                each.follow(guide)
 
     def add(self, panel: Panel) -> None:
         """Rank one block."""
@@ -331,8 +328,13 @@ def try_candidates(
     unobservable = find_unobservable(
         LabelTotals.alike(counts, totals), *find_prior(policy.prior, counts, totals)
     )
+    ranked = _without_labels(fitted, unobservable)
+    if positives.n_rows.min() >= PATIENCE:
+        for maps in chain.from_iterable(ranked):
+            for guide, each in zip(ranked[0][0], maps, strict=True):
+                each.follow(guide)
     tally = TrialTally(
-        _without_labels(fitted, unobservable),
+        ranked,
         folds,
         tuple(candidates).index(RAW),
         replace(scoring, propensities=scoring.propensities_for(counts, source.n_rows)),

@@ -76,3 +76,12 @@ def test_two_repairs_are_folded_one_after_the_other(model):
     twice = oddslip.fold(once, two, X[:50])
     expected = two.transform(once.predict_margin(X))
     np.testing.assert_allclose(twice.predict_proba(X), expected, atol=1e-12)
+
+
+def test_stages_of_a_folded_model_end_in_its_margins_and_a_new_fit_forgets_the_repair(model):
+    repair = oddslip.calibrators.Platt(kind="margin").fit(model.panel(X[600:], Y[600:]))
+    folded = oddslip.fold(model, repair)
+    (last,) = folded.staged_margin(X, [12])
+    np.testing.assert_allclose(last, folded.predict_margin(X), rtol=1e-12, atol=1e-12)
+    again = folded.fit(X[:600], Y[:600])
+    np.testing.assert_array_equal(again.predict_margin(X), model.predict_margin(X))

@@ -123,9 +123,9 @@ def _sklearn(model: Any) -> Stages:
     n_rounds = getattr(model, "n_iter_", None) or model.n_estimators_
 
     def margins(rows: FeaturesLike, rounds: Sequence[int]) -> list[Array]:
-        wanted = set(rounds)
+        numbers = set(rounds)
         stages = islice(model.staged_decision_function(rows), max(rounds))
-        by_round = {at: as_cells(s) for at, s in enumerate(stages, 1) if at in wanted}
+        by_round = {at: as_cells(s) for at, s in enumerate(stages, 1) if at in numbers}
         return [by_round[stop] for stop in rounds]
 
     return Stages(int(n_rounds), margins)

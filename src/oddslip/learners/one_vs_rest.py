@@ -262,6 +262,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_, self.label_names_ = int(rows.shape[1]), columns.names
         self._name_features(features.columns)
         self.parameters_ = parameters
+        self._line = None
         with lock_checkpoint(self.checkpoint):
             self._train(rows, prepared, columns, backend)
         self.validation_map_ = None
@@ -400,8 +401,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         for group, model in zip(self._groups, self._models, strict=True):
             margins[:, group] = backend.predict_margin(model, X)
         margins[:, self.constant_] = self._constant_margins()
-        if self._line is not None:
-            margins = self._line[0] + self._line[1] * margins
+        margins = self._repaired(margins)
         wrong = ~np.isfinite(margins).all(axis=0)
         if wrong.any():
             raise InvalidInput(
@@ -500,8 +500,12 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             for group, model in zip(self._groups, self._models, strict=True):
                 margins[:, group] += backend.stage(model, rows, start, stop)
             start = stop
-            stages.append(margins.copy())
+            stages.append(self._repaired(margins.copy()))
         return stages
+
+    def _repaired(self, margins: Floats) -> Floats:
+        """Margins after the repair inside, if there is one."""
+        return margins if self._line is None else self._line[0] + self._line[1] * margins
 
     def panel(self, X: FeaturesLike, labels: LabelsLike = None) -> Panel:
         """A panel of margins.

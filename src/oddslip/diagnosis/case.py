@@ -11,7 +11,7 @@ from oddslip.core.arguments import check_seed
 from oddslip.core.panel import Panel, check_k
 from oddslip.core.row_ids import UnorderedNames, is_frame, is_numbering
 from oddslip.core.types import Floats, Ints, LabelsLike, PerLabel, ScoresLike
-from oddslip.core.weights import by_label, named_values, resolve_weights, with_names
+from oddslip.core.weights import by_label, named_values, resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import Scoring, resolve_propensities
 from oddslip.shifts import step_budget
@@ -53,11 +53,6 @@ class Case:
     def crossed(self) -> bool:
         """Whether the evaluated rows calibrate one another, fold by fold."""
         return self.protocol == "cross-fitted"
-
-    @property
-    def named_prior(self) -> Any:
-        """The prior as verbs take it, which match it by name."""
-        return with_names(self.prior, self.arm.label_names)
 
     @property
     def policy(self) -> DeadLabelPolicy:

@@ -310,7 +310,7 @@ def format_page(lines: list[str], *, n_draws: int, first_seed: int) -> str:
         "wrong, if no finding is graver than info. `experiments/verdict_simulation.py` says what "
         "is right."
     )
-    return "\n".join(("# Scenes", "", fill(about, 100), "", *lines, ""))
+    return "\n".join(("# Verdict simulation", "", fill(about, 100), "", *lines, ""))
 
 
 def check_scenes(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -84,9 +84,12 @@ def read_sample_weight(
     weights = as_numbers("sample_weight", weight)
     if weights.shape == (n_rows,) or (weights.ndim == 1 and ids is not None):
         order = match_rows(
-            row_ids, ids, ("scores", "sample_weight"),
-            n_rows=(n_rows, weights.size), indexed=indexed,
-        )  # fmt: skip
+            row_ids,
+            ids,
+            ("scores", "sample_weight"),
+            n_rows=(n_rows, weights.size),
+            indexed=indexed,
+        )
         weights = weights if order is None else weights[order]
     if weights.shape != (n_rows,):
         raise InvalidInput(

@@ -73,8 +73,13 @@ class Decomposition:
     def to_dict(self) -> JsonObject:
         """Built-in types only."""
         parts = (
-            "odds", "slippage", "recoverable_slippage", "tie_residue", "isotonic", "estimation"
-        )  # fmt: skip
+            "odds",
+            "slippage",
+            "recoverable_slippage",
+            "tie_residue",
+            "isotonic",
+            "estimation",
+        )
         return plain(  # type: ignore[no-any-return]
             {
                 "metric": self.metric,

@@ -60,8 +60,9 @@ class Ties(NamedTuple):
     @classmethod
     def of_sums(cls, n_rows: int, bounds: Floats, metric: str, n: int) -> Ties:
         """From sums over ``n`` rows, tied cells in their worst order and in their best."""
-        sides = [[float(metric_of_sums(sums, each, n)) for sums in bounds]
-                 for each in ("map", metric)]  # fmt: skip
+        sides = [
+            [float(metric_of_sums(sums, each, n)) for sums in bounds] for each in ("map", metric)
+        ]
         return cls(n_rows, *sides[0], *sides[1])
 
 
@@ -330,8 +331,16 @@ class Diagnosis(Measurements):
     def _repr_html_(self) -> str:
         """Verdict, five rungs and three findings, without colours of its own."""
         ladder = self.ladder
-        first = ("raw", "unweighted", "chosen", "isotonic", "inversion", "ceiling", "popularity",
-                 *ladder)  # fmt: skip
+        first = (
+            "raw",
+            "unweighted",
+            "chosen",
+            "isotonic",
+            "inversion",
+            "ceiling",
+            "popularity",
+            *ladder,
+        )
         shown = list(dict.fromkeys(name for name in first if name in ladder))[:5]
         rows = [
             [self.rung_name(name), score(ladder.value(name)), signed(ladder.gain(name).value)]

@@ -95,11 +95,15 @@ class Reliability:
         rows = [
             [f"{low:.2f} to {high:.2f}", f"{n:,}", f"{p:.4f}", f"{s:.4f}"]
             for low, high, n, p, s in zip(
-                self.edges[:-1], self.edges[1:], self.n_shown, self.probability, self.share,
+                self.edges[:-1],
+                self.edges[1:],
+                self.n_shown,
+                self.probability,
+                self.share,
                 strict=True,
             )
             if n
-        ]  # fmt: skip
+        ]
         caption = f"ECE@{self.k} {self.ece:.4f}"
         return html_table(["probability", "slots", "mean probability", "share true"], rows, caption)
 

@@ -315,7 +315,18 @@ def format_page(lines: list[str], *, n_draws: int, first_seed: int) -> str:
     )
     fault_lines = (f"- **{name}**: {_description(fault.make)}" for name, fault in FAULTS.items())
     return "\n".join(
-        ("# Monitoring simulation", "", fill(about, 100), "", *lines, "", "What happened:", "", *fault_lines, "")
+        (
+            "# Monitoring simulation",
+            "",
+            fill(about, 100),
+            "",
+            *lines,
+            "",
+            "What happened:",
+            "",
+            *fault_lines,
+            "",
+        )
     )
 
 

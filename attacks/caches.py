@@ -83,9 +83,13 @@ def make_rows() -> Any:
             X=X if dense else sp.csr_matrix(np.where(X > 0.5, X, 0)), Y=Y, row_ids=np.arange(6)
         )
     return Recommendation(
-        name="attacked", label_names=tuple("abc"), feature_names=tuple("wxyz"),
-        settings={"n_users": 6}, sha256={"file": "0" * 64}, **periods,
-    )  # fmt: skip
+        name="attacked",
+        label_names=tuple("abc"),
+        feature_names=tuple("wxyz"),
+        settings={"n_users": 6},
+        sha256={"file": "0" * 64},
+        **periods,
+    )
 
 
 def _sum(raw: bytes) -> str:

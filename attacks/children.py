@@ -24,14 +24,36 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 HANG_S = 300.0
 _LOADED = (
-    "numpy", "scipy.sparse", "scipy.special", "scipy.linalg", "scipy.optimize", "scipy.stats",
-    "sklearn.base", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "matplotlib", "lightgbm",
-    "xgboost", "torch", "polars",
-    "matplotlib.figure", "matplotlib.backends.backend_agg", "rich.console", "rich.table",
-    "rich.progress", "jinja2", "oddslip.cli.app", "oddslip.diagnosis.diagnose",
-    "oddslip.reports.html.page", "oddslip.learners.backends.lightgbm", "oddslip.learners.scoring",
-    "oddslip.selection.repair", "experiments.mulan.study", "experiments.pairs.study",
-)  # fmt: skip
+    "numpy",
+    "scipy.sparse",
+    "scipy.special",
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.stats",
+    "sklearn.base",
+    "pyarrow.parquet",
+    "pyarrow.csv",
+    "pyarrow.compute",
+    "matplotlib",
+    "lightgbm",
+    "xgboost",
+    "torch",
+    "polars",
+    "matplotlib.figure",
+    "matplotlib.backends.backend_agg",
+    "rich.console",
+    "rich.table",
+    "rich.progress",
+    "jinja2",
+    "oddslip.cli.app",
+    "oddslip.diagnosis.diagnose",
+    "oddslip.reports.html.page",
+    "oddslip.learners.backends.lightgbm",
+    "oddslip.learners.scoring",
+    "oddslip.selection.repair",
+    "experiments.mulan.study",
+    "experiments.pairs.study",
+)
 
 
 @dataclass(frozen=True)

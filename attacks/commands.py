@@ -39,9 +39,17 @@ SMALL = Size(n_rows=600, n_labels=130, n_features=5, rounds=4, users=60)
 LARGE = Size(n_rows=8_000, n_labels=130, n_features=10, rounds=30, users=600)
 
 INPUTS = (
-    "scores.npy", "labels.npz", "few.npy", "features.npy", "repair.oddslip", "model.oddmodel",
-    "checks.jsonl", "flags", "instacart", "santander",
-)  # fmt: skip
+    "scores.npy",
+    "labels.npz",
+    "few.npy",
+    "features.npy",
+    "repair.oddslip",
+    "model.oddmodel",
+    "checks.jsonl",
+    "flags",
+    "instacart",
+    "santander",
+)
 
 
 @dataclass(frozen=True)
@@ -92,8 +100,17 @@ def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
         ),
         (
             "train XGBoost",
-            ["train", rows, labels, "--learner", "xgboost", "--checkpoint", "kept",
-             "-p", f"n_estimators={size.rounds}"],
+            [
+                "train",
+                rows,
+                labels,
+                "--learner",
+                "xgboost",
+                "--checkpoint",
+                "kept",
+                "-p",
+                f"n_estimators={size.rounds}",
+            ],
             ["m.oddmodel"],
             False,
         ),
@@ -105,8 +122,17 @@ def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
         ),
         (
             "train MLP",
-            ["train", rows, labels, "--learner", "mlp", "--checkpoint", "kept",
-             "-p", f"epochs={size.rounds}"],
+            [
+                "train",
+                rows,
+                labels,
+                "--learner",
+                "mlp",
+                "--checkpoint",
+                "kept",
+                "-p",
+                f"epochs={size.rounds}",
+            ],
             ["m.oddmodel"],
             False,
         ),
@@ -118,7 +144,7 @@ def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
             ["scored.npy", "scored.margin.npy"],
             False,
         ),
-    ]  # fmt: skip
+    ]
     table = [
         Command(name, (*told, "-o", outputs[0]), tuple(outputs), slow)
         for name, told, outputs, slow in listed
@@ -139,19 +165,48 @@ def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
             ("check.xml",),
         ),
         Command("plan", ("plan", labels, *booster, *looked), ("plan.png", "plan.json")),
-        *(Command(f"generate {form}", ("experiments", "generate", form, "--size", n, "-o", "made"))
-          for form, n in made),
+        *(
+            Command(
+                f"generate {form}", ("experiments", "generate", form, "--size", n, "-o", "made")
+            )
+            for form, n in made
+        ),
         Command(
             "experiments mulan",
-            ("experiments", "mulan", "--dataset", f"{at['flags']}/flags",
-             "--learner", "lightgbm", "--weight", "1", "--weight", "r", "--results", "cells",
-             "--work", "work", "--page", "page.md", "--figure", "doses.png"),
+            (
+                "experiments",
+                "mulan",
+                "--dataset",
+                f"{at['flags']}/flags",
+                "--learner",
+                "lightgbm",
+                "--weight",
+                "1",
+                "--weight",
+                "r",
+                "--results",
+                "cells",
+                "--work",
+                "work",
+                "--page",
+                "page.md",
+                "--figure",
+                "doses.png",
+            ),
             ("page.md",),
         ),
         Command(
             "experiments instacart",
-            ("experiments", "instacart", "--data", at["instacart"], "--labels", "9", *pairs,
-             *written),
+            (
+                "experiments",
+                "instacart",
+                "--data",
+                at["instacart"],
+                "--labels",
+                "9",
+                *pairs,
+                *written,
+            ),
             ("page.md",),
             slow=True,
         ),
@@ -162,7 +217,7 @@ def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
             slow=True,
         ),
         Command("demo", ("demo", "-o", "told"), slow=True),
-    ]  # fmt: skip
+    ]
     return table
 
 

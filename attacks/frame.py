@@ -79,8 +79,12 @@ def _run_one(run: Run, deadline: float) -> Result:
             told.seek(0)
             outcome = _read(told.read(), code)
     result = Result(run, outcome, time.monotonic() - begun)
-    print(f"{run.name}: {outcome.tried:,} tried, {len(outcome.failures)} failures, "
-          f"{result.seconds:.0f} s", file=sys.stderr, flush=True)  # fmt: skip
+    print(
+        f"{run.name}: {outcome.tried:,} tried, {len(outcome.failures)} failures, "
+        f"{result.seconds:.0f} s",
+        file=sys.stderr,
+        flush=True,
+    )
     for failure in outcome.failures:
         print(f"  {failure}", file=sys.stderr, flush=True)
     return result

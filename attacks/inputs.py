@@ -153,8 +153,11 @@ def _hash_arrays(names: dict[str, Any]) -> dict[str, str]:
     for name, value in names.items():
         parts = {"": value}
         if hasattr(value, "tocsr"):
-            parts = {part: getattr(value, part) for part in ("data", "indices", "indptr")
-                     if hasattr(value, part)}  # fmt: skip
+            parts = {
+                part: getattr(value, part)
+                for part in ("data", "indices", "indptr")
+                if hasattr(value, part)
+            }
         for part, array in parts.items():
             if isinstance(array, np.ndarray) and array.dtype != object:
                 hashes[name + part] = hashlib.md5(array.tobytes()).hexdigest()

@@ -25,19 +25,33 @@ def make_names(folder: Path) -> dict[str, Any]:
     scores, labels = _scores(), _labels()
     X = np.random.default_rng(2).normal(size=(N_ROWS, N_FEATURES))
     return {
-        "np": np, "sp": sp, "pd": pd, "oddslip": oddslip, "calibrators": calibrators,
-        "datasets": _readers(), "learners": learners, "metrics": metrics, "selection": selection,
-        "shifts": shifts, "Path": Path, "os": os,
-        "scores": scores, "labels": labels, "X": X, "margins": np.log(scores / (1 - scores)),
-        "prior": labels.mean(0), "weights": np.array([2.0, 3.0, 4.0]),
+        "np": np,
+        "sp": sp,
+        "pd": pd,
+        "oddslip": oddslip,
+        "calibrators": calibrators,
+        "datasets": _readers(),
+        "learners": learners,
+        "metrics": metrics,
+        "selection": selection,
+        "shifts": shifts,
+        "Path": Path,
+        "os": os,
+        "scores": scores,
+        "labels": labels,
+        "X": X,
+        "margins": np.log(scores / (1 - scores)),
+        "prior": labels.mean(0),
+        "weights": np.array([2.0, 3.0, 4.0]),
         "sparse": sp.csr_matrix(labels.astype(np.int8)),
         "panel": oddslip.Panel(scores, labels),
         "repair": oddslip.load_repair(folder / "repair.oddslip"),
         "model": oddslip.OneVsRest.load(folder / "model.oddslip"),
         "named": calibrators.Isotonic().fit(scores, labels, label_names=["a", "b", "c"]),
-        "put": put, "broken_sparse": broken_sparse,
+        "put": put,
+        "broken_sparse": broken_sparse,
         "masked": np.ma.masked_array(scores, scores > 0.9),
-    }  # fmt: skip
+    }
 
 
 def _readers() -> Any:
@@ -87,24 +101,44 @@ def make_files(folder: Path) -> None:
     scores, labels = _scores(), _labels()
     X = np.random.default_rng(2).normal(size=(N_ROWS, N_FEATURES))
     arrays = {
-        "scores": scores, "labels": labels, "X": X, "margins": np.log(scores / (1 - scores)),
-        "nan": put(scores, 3, 1, np.nan), "infinite": put(scores, 3, 1, np.inf),
-        "above": put(scores, 3, 1, 1.5), "below": put(scores, 3, 1, -0.25),
-        "flat": scores[0], "cube": scores[None], "no-rows": scores[:0], "no-labels": scores[:, :0],
-        "complex": scores.astype(complex), "texts": scores.astype(str),
-        "dates": np.zeros((2, 3), "M8[s]"), "records": np.zeros((2, 3), [("a", "f8")]),
-        "fewer": scores[:10], "narrow": scores[:, :2],
-        "label-two": put(labels, 3, 1, 2, int), "label-below": put(labels, 3, 1, -1, int),
-        "label-half": put(labels, 3, 1, 0.5, float), "label-nan": put(labels, 3, 1, np.nan, float),
+        "scores": scores,
+        "labels": labels,
+        "X": X,
+        "margins": np.log(scores / (1 - scores)),
+        "nan": put(scores, 3, 1, np.nan),
+        "infinite": put(scores, 3, 1, np.inf),
+        "above": put(scores, 3, 1, 1.5),
+        "below": put(scores, 3, 1, -0.25),
+        "flat": scores[0],
+        "cube": scores[None],
+        "no-rows": scores[:0],
+        "no-labels": scores[:, :0],
+        "complex": scores.astype(complex),
+        "texts": scores.astype(str),
+        "dates": np.zeros((2, 3), "M8[s]"),
+        "records": np.zeros((2, 3), [("a", "f8")]),
+        "fewer": scores[:10],
+        "narrow": scores[:, :2],
+        "label-two": put(labels, 3, 1, 2, int),
+        "label-below": put(labels, 3, 1, -1, int),
+        "label-half": put(labels, 3, 1, 0.5, float),
+        "label-nan": put(labels, 3, 1, np.nan, float),
         "label-byte": put(labels, 3, 1, 7, np.uint8).view(np.bool_),
-        "label-texts": labels.astype(int).astype(str), "never": np.zeros_like(labels),
-        "fewer-labels": labels[:10], "narrow-labels": labels[:, :2],
-        "X-nan-free-but-text": X.astype(str), "X-wide": np.ones((N_ROWS, 5)),
-        "weights": np.array([2.0, 3.0, 4.0]), "weights-few": np.ones(2),
-        "weights-nan": np.array([1.0, np.nan, 1.0]), "weights-below": np.array([1.0, -2.0, 1.0]),
-        "weights-zero": np.zeros(3), "prior": labels.mean(0),
-        "prior-above": np.array([0.1, 1.5, 0.1]), "prior-few": np.array([0.5]),
-    }  # fmt: skip
+        "label-texts": labels.astype(int).astype(str),
+        "never": np.zeros_like(labels),
+        "fewer-labels": labels[:10],
+        "narrow-labels": labels[:, :2],
+        "X-nan-free-but-text": X.astype(str),
+        "X-wide": np.ones((N_ROWS, 5)),
+        "weights": np.array([2.0, 3.0, 4.0]),
+        "weights-few": np.ones(2),
+        "weights-nan": np.array([1.0, np.nan, 1.0]),
+        "weights-below": np.array([1.0, -2.0, 1.0]),
+        "weights-zero": np.zeros(3),
+        "prior": labels.mean(0),
+        "prior-above": np.array([0.1, 1.5, 0.1]),
+        "prior-few": np.array([0.5]),
+    }
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
     np.save(folder / "objects.npy", np.array([[{}]]), allow_pickle=True)
@@ -129,8 +163,10 @@ def _make_archives(folder: Path, scores: Any, labels: Any, X: Any) -> None:
     sp.save_npz(folder / "labels.npz", sparse)
     sp.save_npz(folder / "X.npz", sp.csr_matrix(X))
     for name, part, at, value in (
-        ("far", "indices", 2, 2**31 - 1), ("below", "indices", 2, -1), ("falling", "indptr", 3, 0),
-    ):  # fmt: skip
+        ("far", "indices", 2, 2**31 - 1),
+        ("below", "indices", 2, -1),
+        ("falling", "indptr", 3, 0),
+    ):
         sp.save_npz(folder / f"sparse-{name}.npz", broken_sparse(sparse, part, at, value))
     whole = (folder / "scores.npz").read_bytes()
     (folder / "cut.npz").write_bytes(whole[:-40])
@@ -182,10 +218,16 @@ def _make_tables(folder: Path, scores: Any, labels: Any) -> None:
 
 def _make_texts(folder: Path) -> None:
     texts = {
-        "names": b"a\nb\nc\n", "names-few": b"a\nb\n", "names-twice": b"a\nb\na\n",
-        "names-latin": "Konto\nB\xf6rse\nc\n".encode("latin-1"), "names-steer": b"\x1b[31ma\nb\n",
-        "weights": b"2\n3\n4\n", "words": b"heavy\n", "nothing": b"", "two-columns": b"1 2\n3 4\n",
-    }  # fmt: skip
+        "names": b"a\nb\nc\n",
+        "names-few": b"a\nb\n",
+        "names-twice": b"a\nb\na\n",
+        "names-latin": "Konto\nB\xf6rse\nc\n".encode("latin-1"),
+        "names-steer": b"\x1b[31ma\nb\n",
+        "weights": b"2\n3\n4\n",
+        "words": b"heavy\n",
+        "nothing": b"",
+        "two-columns": b"1 2\n3 4\n",
+    }
     for name, body in texts.items():
         (folder / f"{name}.txt").write_bytes(body)
     (folder / "deep.json").write_bytes(b"[" * 100_000)

@@ -189,11 +189,12 @@ def _label_tables(labels: Any) -> dict[str, bytes]:
         "wide-labels": _parquet(pa.table(dict(zip(names, labels.T, strict=True)))),
         "list-labels": _parquet(pa.table({"labels": lists})),
         "named-labels": _parquet(
-            pa.table({"labels": [[names[j] for j in row] for row in lists]})
-            .replace_schema_metadata(metadata)
+            pa.table(
+                {"labels": [[names[j] for j in row] for row in lists]}
+            ).replace_schema_metadata(metadata)
         ),
         "pair-labels": _parquet(pa.table({"row": rows, "label": columns})),
-    }  # fmt: skip
+    }
 
 
 def _parquet(table: Any) -> bytes:
@@ -220,9 +221,12 @@ def _parquet_readers(scores: Any, labels: Any) -> list[Reader]:
     beside = pa.table({"scores": scores.tolist(), "labels": lists})
     beside = beside.replace_schema_metadata({"oddslip.label_names": json.dumps(names)})
     tables = {
-        "wide": wide, "list": listed, "long": long, "beside": beside,
+        "wide": wide,
+        "list": listed,
+        "long": long,
+        "beside": beside,
         "scattered": long.take(np.random.default_rng(1).permutation(long.num_rows)),
-    }  # fmt: skip
+    }
     return [Reader(f"{name}.parquet", _parquet(table), _rank, 3) for name, table in tables.items()]
 
 
@@ -265,9 +269,11 @@ def _feature_readers(scores: Any) -> list[Reader]:
     kinds = ("csr", "csc", "coo", "dia", "bsr")
     return [
         Reader("X.npy", _saved(np.save, scores), read, 2),
-        *(Reader(f"X-{kind}.npz", _saved(sp.save_npz, matrix.asformat(kind)), read, 3)
-          for kind in kinds),
-    ]  # fmt: skip
+        *(
+            Reader(f"X-{kind}.npz", _saved(sp.save_npz, matrix.asformat(kind)), read, 3)
+            for kind in kinds
+        ),
+    ]
 
 
 def _list_readers() -> list[Reader]:
@@ -276,8 +282,13 @@ def _list_readers() -> list[Reader]:
     def numbers(path: Path) -> None:
         import oddslip
 
-        oddslip.plan([[1, 0], [0, 1], [0, 0]], rounds=5, learning_rate=0.1,
-                     weights=read_numbers(path), threads=1)  # fmt: skip
+        oddslip.plan(
+            [[1, 0], [0, 1], [0, 0]],
+            rounds=5,
+            learning_rate=0.1,
+            weights=read_numbers(path),
+            threads=1,
+        )
 
     def names(path: Path) -> None:
         from oddslip import Panel
@@ -327,4 +338,4 @@ def _data_set_readers(folder: Path) -> list[Reader]:
         Reader("labels.xml", LABEL_LIST.encode(), read_label_list, 6),
         Reader("tafeng.json", json.dumps(histories).encode(), tafeng, 4),
         Reader("purchases.parquet", purchases.read_bytes(), baskets, 1),
-    ]  # fmt: skip
+    ]

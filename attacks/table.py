@@ -38,8 +38,10 @@ def print_table(results: list[Result]) -> None:
     print(f"\n{'campaign':16}{'tried':>12}{'failures':>10}{'seconds':>10}  what was seen")
     for result in results:
         outcome = result.outcome
-        print(f"{result.run.name:16}{outcome.tried:>12,}{len(outcome.failures):>10}"
-              f"{result.seconds:>10.0f}  {outcome.notes}")  # fmt: skip
+        print(
+            f"{result.run.name:16}{outcome.tried:>12,}{len(outcome.failures):>10}"
+            f"{result.seconds:>10.0f}  {outcome.notes}"
+        )
     tried = sum(result.outcome.tried for result in results)
     failed = sum(len(result.outcome.failures) for result in results)
     print(f"{'all':16}{tried:>12,}{failed:>10}")
@@ -76,8 +78,11 @@ def write_table(path: Path, results: list[Result], command: str, seed: int) -> N
 def _commit() -> str:
     told = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return told.stdout.strip() or "unknown"
 
 

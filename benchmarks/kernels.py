@@ -230,8 +230,9 @@ def _maps_of(form: str, n_labels: int) -> Any:
         x = np.sort(rng.random((n_labels, each)) ** 3, axis=1).ravel()
         y = np.sort(rng.random((n_labels, each)) ** 2, axis=1).ravel()
         start = np.arange(n_labels) * each
-        return LabelMaps("probability", "probability", zeros, zeros, zeros, zeros, start,
-                         start + each, x, y)  # fmt: skip
+        return LabelMaps(
+            "probability", "probability", zeros, zeros, zeros, zeros, start, start + each, x, y
+        )
     code = np.full(n_labels, {"affine": 1, "beta": 2}[form])
     a, b = rng.uniform(0.5, 1.5, (2, n_labels))
     none = np.zeros(n_labels, np.int64)

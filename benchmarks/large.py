@@ -128,8 +128,10 @@ def compare(
     sort = measure(lambda: argsort_rows(some, K), 1, size.n_rows / len(some))
     line("stable argsort of repaired scores (scaled up)", sort, rank)
     agree("repaired scores", repaired[:, chosen], predict(), 1e-7)
-    taken = [np.take_along_axis(some, top, axis=1)
-             for top in (ranking[: len(some)], argsort_rows(some, K))]  # fmt: skip
+    taken = [
+        np.take_along_axis(some, top, axis=1)
+        for top in (ranking[: len(some)], argsort_rows(some, K))
+    ]
     # Rounded to float32, repaired scores tie, so labels may change places among equals.
     agree("repaired scores of the top labels", *taken, 1e-7)
 

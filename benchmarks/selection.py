@@ -107,5 +107,9 @@ def run(size: Size) -> None:
     table = Repair(k=K, rule="paper", n_folds=N_FOLDS, seed=SEED).fit(*some).table_
     means = choose_by_loop(*some)
     ours = dict(zip(table.candidates, table.means, strict=True))
-    agree(f"out-of-fold MAP of {', '.join(means)}", [ours[name] for name in means],
-          list(means.values()), 1e-9)  # fmt: skip
+    agree(
+        f"out-of-fold MAP of {', '.join(means)}",
+        [ours[name] for name in means],
+        list(means.values()),
+        1e-9,
+    )

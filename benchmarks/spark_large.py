@@ -68,8 +68,9 @@ def draw_catalogue(n_labels: int) -> Catalogue:
     weights = np.exp(-base)
     shift = np.log(weights) * rng.uniform(0.4, 1.0, n_labels)
     tastes = rng.normal(0, 1 / np.sqrt(N_TASTES), (N_TASTES, n_labels))
-    return Catalogue(base.astype(np.float32), tastes.astype(np.float32), weights,
-                     shift.astype(np.float32))  # fmt: skip
+    return Catalogue(
+        base.astype(np.float32), tastes.astype(np.float32), weights, shift.astype(np.float32)
+    )
 
 
 def draw_rows(catalogue: Catalogue, first: int, n_rows: int) -> pa.Table:
@@ -155,8 +156,11 @@ def open_rows(folder: Path, size: Size) -> Iterator[Callable[[Path], TableSource
 
     from oddslip.spark.session import start_session
 
-    more = {"spark_executor_memory": "2g", "spark_driver_memory": "2g",
-            "spark_driver_maxResultSize": "2g"}  # fmt: skip
+    more = {
+        "spark_executor_memory": "2g",
+        "spark_driver_memory": "2g",
+        "spark_driver_maxResultSize": "2g",
+    }
     with (
         tempfile.TemporaryDirectory(dir=folder) as scratch,
         start_cluster(Path(scratch).resolve(), memory="2g") as master,
@@ -229,9 +233,12 @@ def go(folder: Path, size: Size) -> None:
 
             def tell(made: Path) -> None:
                 found = oddslip.diagnose(
-                    source, k=K, weights=catalogue.weights, n_replicates=size.n_replicates,
+                    source,
+                    k=K,
+                    weights=catalogue.weights,
+                    n_replicates=size.n_replicates,
                     unweighted="scores0",
-                )  # fmt: skip
+                )
                 made.write_text(f"{found}\n")
 
             def fit(made: Path) -> None:

@@ -47,11 +47,13 @@ def train_loop(X: Any, Y: NDArray[np.uint8], weights: NDArray[np.float64], round
     stages = Stages()
     models = [
         xgb.XGBClassifier(
-            **parameters(rounds), n_jobs=1, scale_pos_weight=float(np.float32(weight)),
+            **parameters(rounds),
+            n_jobs=1,
+            scale_pos_weight=float(np.float32(weight)),
             base_score=float(truth.mean()),
         )
         for truth, weight in zip(Y.T, weights, strict=True)
-    ]  # fmt: skip
+    ]
     stages(
         "binning and growing",
         lambda: [model.fit(X, truth) for model, truth in zip(models, Y.T, strict=True)],
@@ -73,11 +75,14 @@ def compare(name: str, data: Data, rounds: int) -> None:
     shape = f"{data.n_rows:,} x {data.n_features:,} {name}"
     title(f"XGBoost, {shape}, {data.n_labels} labels, {rounds} trees each, one thread")
     arms: tuple[tuple[str, Any, str, Callable[[], Trained]], ...] = (
-        ("weighted", balanced, "a loop of XGBClassifier",
-         lambda: train_loop(X, Y, balanced, rounds)),
-        ("unweighted", "none", "its own multi-label mode",
-         lambda: train_multi_label(X, Y, rounds)),
-    )  # fmt: skip
+        (
+            "weighted",
+            balanced,
+            "a loop of XGBClassifier",
+            lambda: train_loop(X, Y, balanced, rounds),
+        ),
+        ("unweighted", "none", "its own multi-label mode", lambda: train_multi_label(X, Y, rounds)),
+    )
     for arm, weights, peer, train_peer in arms:
         model = OneVsRest("xgboost", weights=weights, threads=1, parameters=parameters(rounds))
         stages, margins = best(lambda m=model: train_in_stages(m, X, Y))

@@ -16,9 +16,23 @@ import oddslip
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference.md"
 
 HEAVY = {
-    "numba", "lightgbm", "xgboost", "torch", "pyspark", "matplotlib", "pandas", "polars",
-    "pyarrow", "sklearn", "scipy", "rich", "typer", "jinja2", "onnx", "mlflow",
-}  # fmt: skip
+    "numba",
+    "lightgbm",
+    "xgboost",
+    "torch",
+    "pyspark",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "sklearn",
+    "scipy",
+    "rich",
+    "typer",
+    "jinja2",
+    "onnx",
+    "mlflow",
+}
 
 
 def loaded_by(code):
@@ -116,9 +130,21 @@ def test_ranking_and_evaluating_load_neither_scikit_learn_nor_calibrators(comman
     assert not loaded_by(code) & unused
 
 
-ROOMS = ("oddslip", *(f"oddslip.{room}" for room in (
-    "calibrators", "datasets", "metrics", "mlflow", "selection", "serving", "shifts",
-)))  # fmt: skip
+ROOMS = (
+    "oddslip",
+    *(
+        f"oddslip.{room}"
+        for room in (
+            "calibrators",
+            "datasets",
+            "metrics",
+            "mlflow",
+            "selection",
+            "serving",
+            "shifts",
+        )
+    ),
+)
 PUBLIC = [(room, name) for room in ROOMS for name in importlib.import_module(room).__all__]
 
 

@@ -44,10 +44,14 @@ def run_cases(path, cases, *, seconds=60.0, environment=None):
 
 def _start(path, environment):
     return subprocess.Popen(
-        [sys.executable, __file__, str(path)], text=True, bufsize=1,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        [sys.executable, __file__, str(path)],
+        text=True,
+        bufsize=1,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
-    )  # fmt: skip
+    )
 
 
 def _end(child):

@@ -70,11 +70,15 @@ def wraps(parts):
 
 
 INDEX = {
-    "one too far": (N, None), "a thousand": (1000, None), "a billion": (10**9, None),
-    "the largest of 32 bits": (2**31 - 1, None), "minus one": (-1, None),
-    "far below zero": (-(10**9), None), "one that wraps to a good one": (2**32 + 1, np.int64),
+    "one too far": (N, None),
+    "a thousand": (1000, None),
+    "a billion": (10**9, None),
+    "the largest of 32 bits": (2**31 - 1, None),
+    "minus one": (-1, None),
+    "far below zero": (-(10**9), None),
+    "one that wraps to a good one": (2**32 + 1, np.int64),
     "the largest of 64 bits": (2**63 - 1, np.int64),
-}  # fmt: skip
+}
 BROKEN = {
     **{f"csr index {name}": ("csr", put("indices", 2, *told)) for name, told in INDEX.items()},
     **{f"csc index {name}": ("csc", put("indices", 2, *told)) for name, told in INDEX.items()},
@@ -113,7 +117,7 @@ BROKEN = {
     "dia offset beyond": ("dia", put("offsets", 0, 10**9)),
     "dia offset twice": ("dia", swap("offsets", lambda a: a[[1, *range(1, len(a))]])),
     "dia data too short": ("dia", swap("data", lambda a: a[:1])),
-}  # fmt: skip
+}
 # A cell twice is an error in labels alone; features are added up.
 TWICE = {
     "csr cell twice": ("csr", twice("csr")),
@@ -122,10 +126,15 @@ TWICE = {
     "csr cell that wraps to 1": ("csr", wraps),
 }
 SHAPES = {  # of files alone: scipy refuses to make such a matrix
-    "a shape below zero": [-N, N], "a shape of three": [N, N, N], "a shape of floats": [6.0, 6.0],
-    "rows that are not there": [10**9, N], "columns beyond 32 bits": [N, 2**40],
-    "fewer columns": [N, 2], "fewer rows": [2, N], "no columns": [N, 0],
-}  # fmt: skip
+    "a shape below zero": [-N, N],
+    "a shape of three": [N, N, N],
+    "a shape of floats": [6.0, 6.0],
+    "rows that are not there": [10**9, N],
+    "columns beyond 32 bits": [N, 2**40],
+    "fewer columns": [N, 2],
+    "fewer rows": [2, N],
+    "no columns": [N, 0],
+}
 
 
 def lil(row, columns):

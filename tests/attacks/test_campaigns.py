@@ -107,8 +107,11 @@ def test_the_command_ends_with_1_and_names_the_failure_if_anything_broke(tmp_pat
     assert "| cells | Result cells of studies, changed and resealed | 20 | 0 |" in page.read_text()
     told = subprocess.run(
         [*command[:3], "repairs", "--minutes", "0.01"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert told.returncode == 1
     assert "not done within the bound" in told.stderr
 

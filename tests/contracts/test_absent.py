@@ -92,8 +92,12 @@ def test_metrics_are_those_of_rows_from_which_absent_labels_were_cut(world, form
     cells, told = as_form(form, scores, gone)
     found = oddslip.evaluate(cells, true, k=k, ties=ties, n_replicates=0, **told)
     assert found.row_numbers.tolist() == np.flatnonzero(kept.any(axis=1)).tolist()
-    verbs = {"map": average_precision_at_k, "ndcg": ndcg_at_k, "recall": recall_at_k,
-             "hit_rate": hit_rate_at_k}  # fmt: skip
+    verbs = {
+        "map": average_precision_at_k,
+        "ndcg": ndcg_at_k,
+        "recall": recall_at_k,
+        "hit_rate": hit_rate_at_k,
+    }
     for at, row in enumerate(found.row_numbers):
         there = ~gone[row]
         cut = {"k": min(k, int(there.sum())), "ties": ties}
@@ -285,9 +289,13 @@ def test_diagnose_counts_what_is_there():
         gap = np.median(margins[there, label] - others[there, label])
         assert diagnosis.shifts.direct[label] == pytest.approx(gap, abs=0.05)
     held_out = oddslip.diagnose(
-        scores, true, k=3, exclude=sparse.csr_array(gone), n_replicates=0,
+        scores,
+        true,
+        k=3,
+        exclude=sparse.csr_array(gone),
+        n_replicates=0,
         calibration=(scores[::-1], true[::-1], sparse.csr_array(gone[::-1])),
-    )  # fmt: skip
+    )
     assert held_out.protocol == "deployment"
 
 
@@ -365,9 +373,13 @@ def test_a_twin_may_be_of_another_kind_and_type_and_lack_other_cells(form):
     )
     lacking = sparse.csr_array(np.isnan(margins))
     alone = oddslip.evaluate(
-        np.nan_to_num(margins), np.where(gone, 0, true), k=3, kind="margin", exclude=lacking,
+        np.nan_to_num(margins),
+        np.where(gone, 0, true),
+        k=3,
+        kind="margin",
+        exclude=lacking,
         n_replicates=50,
-    )  # fmt: skip
+    )
     ranking = oddslip.rank(np.nan_to_num(margins), k=3, kind="margin", exclude=lacking)
     shown = oddslip.rank(rows, k=3)
     shared = [len(set(one) & set(other) - {-1}) for one, other in zip(shown, ranking, strict=True)]
@@ -427,9 +439,13 @@ def test_true_labels_may_be_listed_by_name():
 
 def test_rank_gives_names_and_scores():
     names, values = oddslip.rank(
-        [[0.9, 0.2, 0.6], [0.5, np.nan, np.nan]], k=2, label_names=["a", "b", "c"], names=True,
-        with_scores=True, nan="absent",
-    )  # fmt: skip
+        [[0.9, 0.2, 0.6], [0.5, np.nan, np.nan]],
+        k=2,
+        label_names=["a", "b", "c"],
+        names=True,
+        with_scores=True,
+        nan="absent",
+    )
     assert names.tolist() == [["a", "c"], ["a", None]]
     np.testing.assert_array_equal(values, [[0.9, 0.6], [0.5, np.nan]])
 
@@ -522,8 +538,18 @@ def test_commands_take_exclusions_and_candidates(files, capsys, arguments):
 
 def test_a_ranking_with_empty_slots_is_written(files, capsys):
     scores, _, gone = files
-    told(capsys, "rank", "scores.npy", "-k", 4, "--exclude", "gone.npz", "--with-scores",
-         "-o", "top.parquet")  # fmt: skip
+    told(
+        capsys,
+        "rank",
+        "scores.npy",
+        "-k",
+        4,
+        "--exclude",
+        "gone.npz",
+        "--with-scores",
+        "-o",
+        "top.parquet",
+    )
     table = pq.read_table("top.parquet")
     shown = ranked(scores, gone, 4)
     wanted = [[int(label) if label >= 0 else None for label in row] for row in shown]

@@ -51,8 +51,13 @@ EVERY = {
     "hierarchical, isotonic": HierarchicalIsotonic,
     "repair": lambda **options: Repair(k=7, rule="paper", **options),
 }
-PER_LABEL = {"isotonic": Isotonic, "offset": Offset, "platt": Platt, "beta": Beta,
-             "temperature": Temperature}  # fmt: skip
+PER_LABEL = {
+    "isotonic": Isotonic,
+    "offset": Offset,
+    "platt": Platt,
+    "beta": Beta,
+    "temperature": Temperature,
+}
 KINDS = {"probability": PAIR.weighted, "margin": PAIR.weighted_margin.astype(np.float32)}
 
 

@@ -168,9 +168,14 @@ def checked(one, two):
 
 def planned(one, two):
     found = oddslip.plan(
-        one.table(TRUE), unweighted=two.table(SCORES), weights="10x", k=K, n_replicates=0,
-        rounds=60, learning_rate=0.1,
-    )  # fmt: skip
+        one.table(TRUE),
+        unweighted=two.table(SCORES),
+        weights="10x",
+        k=K,
+        n_replicates=0,
+        rounds=60,
+        learning_rate=0.1,
+    )
     return found.to_dict()["what_if"]["unweighted"]["value"]
 
 

@@ -23,16 +23,28 @@ def evaluated(scores=PAIR.weighted):
 
 def diagnosed():
     return diagnose(
-        PAIR.weighted, PAIR.labels, k=3, n_replicates=0, weights=PAIR.weights,
-        unweighted=PAIR.unweighted, rounds=20, learning_rate=0.1, max_delta_step=0.0,
-    )  # fmt: skip
+        PAIR.weighted,
+        PAIR.labels,
+        k=3,
+        n_replicates=0,
+        weights=PAIR.weights,
+        unweighted=PAIR.unweighted,
+        rounds=20,
+        learning_rate=0.1,
+        max_delta_step=0.0,
+    )
 
 
 def planned():
     return plan(
-        PAIR.labels, rounds=20, learning_rate=0.1, max_delta_step=0.0, k=3,
-        unweighted=PAIR.unweighted, n_replicates=0,
-    )  # fmt: skip
+        PAIR.labels,
+        rounds=20,
+        learning_rate=0.1,
+        max_delta_step=0.0,
+        k=3,
+        unweighted=PAIR.unweighted,
+        n_replicates=0,
+    )
 
 
 # No interval is drawn, no cap bounds a shift, no prior matches: much here is not finite.

@@ -358,9 +358,12 @@ def test_a_twin_in_another_order_is_turned():
     twin = np.sqrt(SCORES)
     straight = oddslip.diagnose(SCORES, TRUE, k=K, unweighted=twin, n_replicates=0)
     turned = oddslip.diagnose(
-        frame(SCORES, IDS, None), frame(TRUE, IDS), k=K, n_replicates=0,
+        frame(SCORES, IDS, None),
+        frame(TRUE, IDS),
+        k=K,
+        n_replicates=0,
         unweighted=frame(twin[TURN][:, ::-1], TURNED, NAMES[::-1]),
-    )  # fmt: skip
+    )
     assert turned.ladder.value("unweighted") == straight.ladder.value("unweighted")
     np.testing.assert_array_equal(turned.shifts.direct, straight.shifts.direct)
 
@@ -550,9 +553,15 @@ def files(tmp_path, monkeypatch):
         save(f"wide-{name}.parquet", {"row_id": ids} | columns(SCORES[order]))
         save(f"truth-{name}.parquet", {"row_id": ids} | columns(TRUE[order]))
         write_scores(
-            f"list-{name}.parquet", [(0, SCORES[order])], n_rows=N, n_labels=4, dtype="f8",
-            label_names=NAMES, row_ids=ids, kind="probability",
-        )  # fmt: skip
+            f"list-{name}.parquet",
+            [(0, SCORES[order])],
+            n_rows=N,
+            n_labels=4,
+            dtype="f8",
+            label_names=NAMES,
+            row_ids=ids,
+            kind="probability",
+        )
         cells = [(row, label) for row in order for label in range(4)]
         save(
             f"long-{name}.parquet",
@@ -572,9 +581,14 @@ def files(tmp_path, monkeypatch):
     save("strange-pairs.parquet", {"row": ["x"], "label": ["a"]})
     save("wide-margins.parquet", columns(SCORES * 9 - 7))
     write_scores(
-        "margins.parquet", [(0, SCORES * 9 - 7)], n_rows=N, n_labels=4, dtype="f8",
-        label_names=NAMES, kind="margin",
-    )  # fmt: skip
+        "margins.parquet",
+        [(0, SCORES * 9 - 7)],
+        n_rows=N,
+        n_labels=4,
+        dtype="f8",
+        label_names=NAMES,
+        kind="margin",
+    )
     np.save("scores.npy", SCORES)
     np.save("margins.npy", SCORES * 9 - 7)
     sparse.save_npz("truth.npz", sparse.csr_array(TRUE))
@@ -721,9 +735,11 @@ def test_a_plan_matches_unweighted_scores_with_its_labels():
         TRUE, weights=list(weights.values()), unweighted=SCORES, label_names=NAMES, **told
     )
     turned = oddslip.plan(
-        frame(TRUE, IDS), weights=weights,
-        unweighted=frame(SCORES[TURN][:, ::-1], TURNED, NAMES[::-1]), **told,
-    )  # fmt: skip
+        frame(TRUE, IDS),
+        weights=weights,
+        unweighted=frame(SCORES[TURN][:, ::-1], TURNED, NAMES[::-1]),
+        **told,
+    )
     assert turned.to_dict() == straight.to_dict()
 
 
@@ -732,9 +748,12 @@ def test_a_baseline_is_matched_with_the_scores_that_are_checked():
     other = SCORES ** [1, 2, 3, 4]
     straight = oddslip.check(None, SCORES, TRUE, baseline=other, **told)
     turned = oddslip.check(
-        None, frame(SCORES, IDS), frame(TRUE, IDS),
-        baseline=frame(other[TURN][:, ::-1], TURNED, NAMES[::-1]), **told,
-    )  # fmt: skip
+        None,
+        frame(SCORES, IDS),
+        frame(TRUE, IDS),
+        baseline=frame(other[TURN][:, ::-1], TURNED, NAMES[::-1]),
+        **told,
+    )
     assert turned.to_dict()["changes"] == straight.to_dict()["changes"]
 
 

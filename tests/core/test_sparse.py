@@ -121,9 +121,13 @@ def test_checking_features_copies_no_cells():
 
 def test_a_file_of_python_objects_is_refused(tmp_path):
     np.savez(
-        tmp_path / "objects.npz", format=b"csr", shape=[1, 1], data=np.array([{}], object),
-        indices=[0], indptr=[0, 1],
-    )  # fmt: skip
+        tmp_path / "objects.npz",
+        format=b"csr",
+        shape=[1, 1],
+        data=np.array([{}], object),
+        indices=[0],
+        indptr=[0, 1],
+    )
     with pytest.raises(UnreadableFile, match="never loaded"):
         read_sparse_npz(tmp_path / "objects.npz")
 

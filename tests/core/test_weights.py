@@ -168,11 +168,20 @@ def folder(tmp_path, monkeypatch):
 
 COMMANDS = {
     "plan": ["plan", "y.npy", "--rounds", "9", "--learning-rate", "0.1", "--json-file", "o.json"],
-    "diagnose": ["diagnose", "s.npy", "y.npy", "-k", "2", "--bootstrap", "0",
-                 "--json-file", "o.json"],
+    "diagnose": [
+        "diagnose",
+        "s.npy",
+        "y.npy",
+        "-k",
+        "2",
+        "--bootstrap",
+        "0",
+        "--json-file",
+        "o.json",
+    ],
     "fit": ["fit", "s.npy", "y.npy", "--calibrator", "inversion", "-o", "r.oddslip"],
     "train": ["train", "X.npy", "y.npy", "--learner", "logistic", "-o", "m.oddslip"],
-}  # fmt: skip
+}
 
 
 def weights_seen_by(command):

@@ -44,14 +44,20 @@ MORE = {
         Scene("uneven and short", "", (), world={"realized": uneven(0.0, 0.7)}),
         Scene("starved", "", (), world=starve()),
         Scene("short, with dead labels", "", (), world={"realized": 0.7, "n_dead": 6}),
-        Scene("capped, few to calibrate", "", (),
-              partial(tell_few, n_calibration=100, tell=tell_capped), {"cap": 3.0}),
-        Scene("capped, some to calibrate", "", (), partial(tell_few, n_calibration=500),
-              {"cap": 3.0}),
+        Scene(
+            "capped, few to calibrate",
+            "",
+            (),
+            partial(tell_few, n_calibration=100, tell=tell_capped),
+            {"cap": 3.0},
+        ),
+        Scene(
+            "capped, some to calibrate", "", (), partial(tell_few, n_calibration=500), {"cap": 3.0}
+        ),
         Scene("capped lower", "", (), world={"cap": 2.5}),
         Scene("capped, few to evaluate", "", (), partial(tell_few, n_evaluated=200), {"cap": 3.0}),
     )
-}  # fmt: skip
+}
 PAIRED = dict(list(SCENES.items())[:8])  # those with a twin
 KNOWN = PAIRED | MORE
 

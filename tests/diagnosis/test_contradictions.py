@@ -20,9 +20,14 @@ def draw(seed, n_rows=2000, **world):
 
 def tell(pair, **other):
     told = {
-        "scores": pair.weighted, "labels": pair.labels, "k": 5, "weights": pair.weights,
-        "unweighted": pair.unweighted, "n_replicates": 30, "seed": pair.seed,
-    }  # fmt: skip
+        "scores": pair.weighted,
+        "labels": pair.labels,
+        "k": 5,
+        "weights": pair.weights,
+        "unweighted": pair.unweighted,
+        "n_replicates": 30,
+        "seed": pair.seed,
+    }
     return told | other
 
 
@@ -95,10 +100,17 @@ def test_a_planted_fault_is_found_in_nearly_every_draw(fault, code):
 def clean(seed):
     """Genuine panels: realized, short, capped, saturated, noisy, light weights, with margins."""
     worlds = (
-        {}, {"realized": 0.5}, {"cap": 2.0}, {"saturate": 0.2, "noise": 1.0}, {"weights": "sqrt"},
-        {"weights": "10x", "noise": 2.0}, {"weights": "none"}, {"weights": "common"},
-        {"signal": 4.0}, {"weights": np.linspace(1.0, 3.0, 20)},
-    )  # fmt: skip
+        {},
+        {"realized": 0.5},
+        {"cap": 2.0},
+        {"saturate": 0.2, "noise": 1.0},
+        {"weights": "sqrt"},
+        {"weights": "10x", "noise": 2.0},
+        {"weights": "none"},
+        {"weights": "common"},
+        {"signal": 4.0},
+        {"weights": np.linspace(1.0, 3.0, 20)},
+    )
     pair = draw(seed, **worlds[seed % len(worlds)])
     if seed % 3 == 0:
         return tell(pair, prior=pair.prior)

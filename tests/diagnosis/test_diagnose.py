@@ -128,9 +128,13 @@ def test_inputs_are_not_changed():
     arrays = [PAIR.weighted, PAIR.unweighted, PAIR.labels, PAIR.weights, PAIR.prior]
     kept = [array.copy() for array in arrays]
     diagnose(
-        PAIR.weighted, PAIR.labels, unweighted=PAIR.unweighted, weights=PAIR.weights,
-        prior=PAIR.prior, **QUICK,
-    )  # fmt: skip
+        PAIR.weighted,
+        PAIR.labels,
+        unweighted=PAIR.unweighted,
+        weights=PAIR.weights,
+        prior=PAIR.prior,
+        **QUICK,
+    )
     assert all(np.array_equal(a, b) for a, b in zip(arrays, kept, strict=True))
 
 
@@ -265,9 +269,16 @@ def test_a_diagnosis_on_a_terminal_begins_with_its_verdict():
 def test_what_the_inversion_leaves_is_measured_beside_its_bounds():
     pair = synthetic_pair(300, 8, realized=0.5, seed=2)
     found = diagnose(
-        pair.weighted, pair.labels, k=3, weights=pair.weights, unweighted=pair.unweighted,
-        rounds=60, learning_rate=0.05, max_delta_step=0.3, n_replicates=0,
-    )  # fmt: skip
+        pair.weighted,
+        pair.labels,
+        k=3,
+        weights=pair.weights,
+        unweighted=pair.unweighted,
+        rounds=60,
+        learning_rate=0.05,
+        max_delta_step=0.3,
+        n_replicates=0,
+    )
     left = residual(pair.weighted, pair.unweighted, pair.weights)
     told = found.to_dict()["shifts"]
     assert told["residual"] == left.to_dict()

@@ -206,9 +206,12 @@ def test_a_higher_but_unsure_repair_does_not_hide_a_sure_one(scene):
 def test_the_verdict_speaks_of_what_repair_chooses_and_not_of_the_best_in_hindsight(scene):
     gains = {"chosen": (0.03, 0.02, 0.04), "platt": (0.08, 0.07, 0.09)}
     found = replace(
-        scene("no weights"), ladder=made_ladder(**gains), chosen=Chosen("offset", "Why."),
-        decomposition=None, takeover=None,
-    )  # fmt: skip
+        scene("no weights"),
+        ladder=made_ladder(**gains),
+        chosen=Chosen("offset", "Why."),
+        decomposition=None,
+        takeover=None,
+    )
     sentence = judge(found).sentence
     assert "offset, which Repair chooses, takes MAP@7 from 0.5000 to 0.5300" in sentence
     assert "platt" not in sentence
@@ -217,7 +220,10 @@ def test_the_verdict_speaks_of_what_repair_chooses_and_not_of_the_best_in_hindsi
 def test_where_repair_keeps_raw_no_rung_is_called_a_repair_in_hindsight(scene):
     gains = {"chosen": (0.0, 0.0, 0.0), "platt": (0.08, 0.07, 0.09)}
     found = replace(
-        scene("no weights"), ladder=made_ladder(**gains), chosen=Chosen("raw", "Why."),
-        decomposition=None, takeover=None,
-    )  # fmt: skip
+        scene("no weights"),
+        ladder=made_ladder(**gains),
+        chosen=Chosen("raw", "Why."),
+        decomposition=None,
+        takeover=None,
+    )
     assert judge(found).code == "healthy"

@@ -58,9 +58,11 @@ def test_rungs_and_loss_are_those_of_numpy(told, metric):
     wanted = {
         name: ORACLES[metric](np.argsort(-scores[some], axis=1, kind="stable")[:, :K], truth[some])
         for name, scores in (
-            ("raw", told["scores"]), ("unweighted", told["unweighted"]), ("isotonic", repaired)
+            ("raw", told["scores"]),
+            ("unweighted", told["unweighted"]),
+            ("isotonic", repaired),
         )
-    }  # fmt: skip
+    }
     for name, value in wanted.items():
         assert found.ladder.value(name) == pytest.approx(value, abs=1e-12), name
     parts = found.decomposition
@@ -183,11 +185,17 @@ def test_rows_by_keys_have_the_same_metric_in_any_order(told):
     order = np.random.default_rng(0).permutation(n)
     both = [
         diagnose(
-            scores.iloc[rows], labels.iloc[rows], unweighted=twin.iloc[rows], k=K, keyed=True,
-            metric="recall", weights=told["weights"], n_replicates=20,
+            scores.iloc[rows],
+            labels.iloc[rows],
+            unweighted=twin.iloc[rows],
+            k=K,
+            keyed=True,
+            metric="recall",
+            weights=told["weights"],
+            n_replicates=20,
         )
         for rows in (np.arange(n), order)
-    ]  # fmt: skip
+    ]
     plain = diagnose(scores, labels, unweighted=twin, k=K, metric="recall", n_replicates=0)
     assert both[0].verdict == both[1].verdict
     assert both[0].metric_name == "recall@7"

@@ -83,9 +83,11 @@ def without_signal(seed):
         "shuffled weighted": lambda: pair.weighted[rng.permutation(n_rows)],
     }[NOISE[seed % len(NOISE)]]()
     arguments = {
-        "scores": scores, "labels": pair.labels, "k": int(rng.choice([1, 3, 5])),
+        "scores": scores,
+        "labels": pair.labels,
+        "k": int(rng.choice([1, 3, 5])),
         "n_replicates": 200,
-    }  # fmt: skip
+    }
     if rng.random() < 0.5:
         arguments["weights"] = pair.weights
     if rng.random() < 0.7:  # that of the rows, or one that has nothing to do with them
@@ -136,9 +138,13 @@ def test_the_list_by_calibration_prevalence_is_that_of_constant_scores():
     pair = synthetic_pair(3000, 20, seed=5)
     rows = pair.calibration
     found = diagnose(
-        pair.weighted[~rows], pair.labels[~rows], k=4, prior=pair.prior, n_replicates=0,
+        pair.weighted[~rows],
+        pair.labels[~rows],
+        k=4,
+        prior=pair.prior,
+        n_replicates=0,
         calibration=(pair.weighted[rows], pair.labels[rows]),
-    )  # fmt: skip
+    )
     constant = np.tile(pair.labels[rows].mean(axis=0), ((~rows).sum(), 1))
     expected = evaluate(constant, pair.labels[~rows], k=4, n_replicates=0)["map"].value
     assert found.ladder.value("popularity, calibration") == pytest.approx(expected)
@@ -150,9 +156,13 @@ def test_a_repair_is_one_only_if_surely_above_the_list_of_the_calibration_rows()
     for seed in (9, 10, 11):
         pair = synthetic_pair(4000, 40, signal=0.1, seed=seed)
         found = diagnose(
-            pair.weighted, pair.labels, weights=pair.weights, k=7, prior=pair.prior[::-1].copy(),
+            pair.weighted,
+            pair.labels,
+            weights=pair.weights,
+            k=7,
+            prior=pair.prior[::-1].copy(),
             n_replicates=200,
-        )  # fmt: skip
+        )
         assert found.ladder.lead("chosen", "popularity").low > 0
         sure = found.ladder.lead("chosen", "popularity, calibration").low > 0
         verdicts.append(found.verdict.code)

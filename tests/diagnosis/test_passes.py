@@ -43,10 +43,13 @@ def test_diagnose_reads_each_of_its_panels_at_most_six_times():
     passes = Counter()
     diagnose(
         counted(passes, "rows", PAIR.weighted[REST], PAIR.labels[REST]),
-        k=5, weights=PAIR.weights, prior=PAIR.prior, n_replicates=0,
+        k=5,
+        weights=PAIR.weights,
+        prior=PAIR.prior,
+        n_replicates=0,
         unweighted=counted(passes, "twin", PAIR.unweighted[REST]),
         calibration=counted(passes, "calibration", PAIR.weighted[CAL], PAIR.labels[CAL]),
-    )  # fmt: skip
+    )
     assert passes["calibration"] <= 6
     assert passes["rows"] <= 5
     assert passes["twin"] == 1
@@ -55,9 +58,12 @@ def test_diagnose_reads_each_of_its_panels_at_most_six_times():
 def test_diagnose_without_calibration_rows_reads_its_rows_at_most_six_times():
     passes = Counter()
     diagnose(
-        counted(passes, "rows", PAIR.weighted, PAIR.labels), k=5, weights=PAIR.weights,
-        unweighted=counted(passes, "twin", PAIR.unweighted), n_replicates=0,
-    )  # fmt: skip
+        counted(passes, "rows", PAIR.weighted, PAIR.labels),
+        k=5,
+        weights=PAIR.weights,
+        unweighted=counted(passes, "twin", PAIR.unweighted),
+        n_replicates=0,
+    )
     assert passes["rows"] <= 6
     assert passes["twin"] == 1
 

@@ -58,10 +58,15 @@ def partly_returned(noise, realized):
     pair = synthetic_pair(4000, 30, noise=noise, realized=realized, seed=2)
     rows = pair.calibration
     return diagnose(
-        pair.weighted[~rows], pair.labels[~rows], k=5, weights=pair.weights, prior=pair.prior,
-        unweighted=pair.unweighted[~rows], n_replicates=200,
+        pair.weighted[~rows],
+        pair.labels[~rows],
+        k=5,
+        weights=pair.weights,
+        prior=pair.prior,
+        unweighted=pair.unweighted[~rows],
+        n_replicates=200,
         calibration=(pair.weighted[rows], pair.labels[rows]),
-    )  # fmt: skip
+    )
 
 
 def test_the_verdict_states_the_share_of_the_loss_that_the_repair_returns():
@@ -114,9 +119,14 @@ def test_a_realized_shift_with_dead_labels_names_both():
     pair = synthetic_pair(4000, 40, n_dead=6, seed=1)
     rows = pair.calibration
     found = diagnose(
-        pair.weighted[~rows], pair.labels[~rows], k=7, weights=pair.weights, n_replicates=100,
-        calibration=(pair.weighted[rows], pair.labels[rows]), prior=pair.prior,
-    )  # fmt: skip
+        pair.weighted[~rows],
+        pair.labels[~rows],
+        k=7,
+        weights=pair.weights,
+        n_replicates=100,
+        calibration=(pair.weighted[rows], pair.labels[rows]),
+        prior=pair.prior,
+    )
     assert found.verdict.code == "repairable_by_inversion"
     assert "dead labels" in found.verdict.sentence
 
@@ -124,9 +134,13 @@ def test_a_realized_shift_with_dead_labels_names_both():
 def test_margins_in_place_of_saturated_probabilities_lose_nothing_to_ties(pair):
     whole = pair("saturated")
     found = diagnose(
-        whole.weighted_margin, whole.labels, k=7, kind="margin", weights=whole.weights,
+        whole.weighted_margin,
+        whole.labels,
+        k=7,
+        kind="margin",
+        weights=whole.weights,
         n_replicates=100,
-    )  # fmt: skip
+    )
     assert found.ties.n_rows == 0
     assert found.verdict.code != "keep_margins"
     assert found.finding("OS202") is not None

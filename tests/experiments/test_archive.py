@@ -30,8 +30,10 @@ def work(tmp_path):
 def test_an_archive_holds_what_is_finished_with_its_hash(work, tmp_path):
     manifest = write_archive(work, tmp_path / "scores.zip")
     assert [each["path"] for each in manifest["files"]] == [
-        "emotions.npz", "tafeng/0123/finished.json", "tafeng/0123/test.npy",
-    ]  # fmt: skip
+        "emotions.npz",
+        "tafeng/0123/finished.json",
+        "tafeng/0123/test.npy",
+    ]
     with zipfile.ZipFile(tmp_path / "scores.zip") as archive:
         assert json.loads(archive.read(MANIFEST)) == manifest
         for each in manifest["files"]:

@@ -282,12 +282,14 @@ def test_catboost_of_many_labels_has_one_scale():
 
 ESTIMATORS = {
     "logistic": OneVsRestClassifier(LogisticRegression(class_weight="balanced")),
-    "sgd": OneVsRestClassifier(SGDClassifier(loss="log_loss", random_state=0, max_iter=20, tol=None)),
+    "sgd": OneVsRestClassifier(
+        SGDClassifier(loss="log_loss", random_state=0, max_iter=20, tol=None)
+    ),
     "multi-output": MultiOutputClassifier(LogisticRegression()),
     "pipeline": make_pipeline(StandardScaler(), OneVsRestClassifier(LogisticRegression())),
     "pipelines inside": OneVsRestClassifier(make_pipeline(StandardScaler(), LogisticRegression())),
     "layers": MLPClassifier((8,), max_iter=30, random_state=0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

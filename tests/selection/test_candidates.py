@@ -15,15 +15,27 @@ def test_a_name_reads_back(candidate):
 
 def test_the_papers_seven_are_the_papers_seven():
     assert {candidate.name for candidate in PAPER} == {
-        "raw", "pooled", "isotonic-0", "isotonic-1", "isotonic-2", "isotonic-5", "isotonic-10",
-    }  # fmt: skip
+        "raw",
+        "pooled",
+        "isotonic-0",
+        "isotonic-1",
+        "isotonic-2",
+        "isotonic-5",
+        "isotonic-10",
+    }
 
 
 def test_simpler_means_raw_then_pooled_then_the_larger_tau():
     order = sorted(PAPER, key=lambda candidate: candidate.complexity)
     assert [candidate.name for candidate in order] == [
-        "raw", "pooled", "isotonic-10", "isotonic-5", "isotonic-2", "isotonic-1", "isotonic-0",
-    ]  # fmt: skip
+        "raw",
+        "pooled",
+        "isotonic-10",
+        "isotonic-5",
+        "isotonic-2",
+        "isotonic-1",
+        "isotonic-0",
+    ]
 
 
 @pytest.mark.parametrize(

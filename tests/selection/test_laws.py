@@ -21,15 +21,19 @@ def fit(scores=PAIR.weighted, labels=PAIR.labels, **options):
 def test_the_order_of_labels_does_not_matter():
     order = np.random.default_rng(0).permutation(PAIR.n_labels)
     turned = fit(
-        PAIR.weighted[:, order], PAIR.labels[:, order], prior=PAIR.prior[order],
+        PAIR.weighted[:, order],
+        PAIR.labels[:, order],
+        prior=PAIR.prior[order],
         weights=PAIR.weights[order],
-    )  # fmt: skip
+    )
     straight = fit()
     assert turned.chosen_ == straight.chosen_
     np.testing.assert_allclose(
-        turned.transform(PAIR.weighted[:, order]), straight.transform(PAIR.weighted)[:, order],
-        rtol=1e-4, atol=1e-7,
-    )  # fmt: skip
+        turned.transform(PAIR.weighted[:, order]),
+        straight.transform(PAIR.weighted)[:, order],
+        rtol=1e-4,
+        atol=1e-7,
+    )
 
 
 def test_the_same_seed_chooses_the_same_for_the_same_reason():

@@ -70,9 +70,14 @@ def test_a_collapsed_arm_gets_a_map_per_label_and_gains_on_other_rows(rule, seed
 @pytest.mark.parametrize("kind", ["probability", "margin"])
 @pytest.mark.parametrize(
     ("rule", "calibrator"),
-    [("raw", Raw), ("pooled", PooledIsotonic), ("isotonic", Isotonic), ("offset", Offset),
-     ("isotonic-4", lambda **options: Isotonic(tau=4, **options))],
-)  # fmt: skip
+    [
+        ("raw", Raw),
+        ("pooled", PooledIsotonic),
+        ("isotonic", Isotonic),
+        ("offset", Offset),
+        ("isotonic-4", lambda **options: Isotonic(tau=4, **options)),
+    ],
+)
 def test_what_was_chosen_is_fitted_on_all_rows(rule, calibrator, kind):
     scores = PAIR.weighted if kind == "probability" else PAIR.weighted_margin
     repair = fit(rule, scores, kind=kind)

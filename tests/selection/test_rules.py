@@ -164,9 +164,15 @@ def test_auto_takes_only_a_sure_gain_or_what_is_sure_not_to_lose(seed):
 
 @pytest.mark.parametrize(
     ("candidate", "errors", "taken"),
-    [(HALF, 2.1, "halfway"), (HALF, 1.9, "raw"), (BEST, 2.1, "hierarchical"), (BEST, 1.9, "raw"),
-     (OFFSET, 3.1, "offset"), (OFFSET, 2.9, "raw")],
-)  # fmt: skip
+    [
+        (HALF, 2.1, "halfway"),
+        (HALF, 1.9, "raw"),
+        (BEST, 2.1, "hierarchical"),
+        (BEST, 1.9, "raw"),
+        (OFFSET, 3.1, "offset"),
+        (OFFSET, 2.9, "raw"),
+    ],
+)
 def test_the_best_of_many_must_be_surer_than_what_was_named_before(candidate, errors, taken):
     values = np.column_stack([np.zeros(400), rows_gaining(0.01 * errors, 0.01)])
     name, why = choose(AUTO, values, (RAW, candidate))

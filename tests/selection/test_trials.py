@@ -117,9 +117,14 @@ def calibrator_of(candidate, **options):
 )
 @pytest.mark.parametrize(
     ("metric", "function"),
-    [("map", average_precision_at_k), ("precision", precision_at_k), ("recall", recall_at_k),
-     ("ndcg", ndcg_at_k), ("hit_rate", hit_rate_at_k)],
-)  # fmt: skip
+    [
+        ("map", average_precision_at_k),
+        ("precision", precision_at_k),
+        ("recall", recall_at_k),
+        ("ndcg", ndcg_at_k),
+        ("hit_rate", hit_rate_at_k),
+    ],
+)
 def test_each_row_is_ranked_by_a_calibrator_that_did_not_see_its_fold(name, metric, function):
     candidate = read_candidate(name)
     source = open_source(PAIR.weighted, PAIR.labels)

@@ -99,7 +99,10 @@ def test_a_repaired_model_travels_and_is_a_panel_and_can_be_evaluated():
         (lambda: Repaired(object(), REPAIR), "got object"),
         (lambda: Repaired(MODEL, REPAIR).predict_topk(X, k=9), "n_labels=4"),
         (lambda: Repaired(MODEL, REPAIR).predict_proba(X[:, :2]), "5 features"),
-        (lambda: Repaired(MODEL, Isotonic(kind="margin").fit(CALIBRATION)).predict_topk(X), "k must"),
+        (
+            lambda: Repaired(MODEL, Isotonic(kind="margin").fit(CALIBRATION)).predict_topk(X),
+            "k must",
+        ),
         (
             lambda: Repaired(
                 MODEL, Repair(k=2, kind="margin", rule="raw").fit(CALIBRATION.scores, Y[200:])
@@ -107,7 +110,7 @@ def test_a_repaired_model_travels_and_is_a_panel_and_can_be_evaluated():
             "names are not known",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_can_not_be_repaired_is_refused_in_words(call, words):
     with pytest.raises(oddslip.OddslipError, match=words):
         call()

@@ -35,8 +35,9 @@ def start_cluster(folder, memory="1g", local=None):
     port = free_port()
     address = f"spark://{HOSTS[0]}:{port}"
     environment = {
-        "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_DIRS": str(local or folder / "local"),
-    }  # fmt: skip
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LOCAL_DIRS": str(local or folder / "local"),
+    }
 
     def run(role, host, *arguments):
         told = [f"org.apache.spark.deploy.{role}", "--host", host, "--webui-port", "0", *arguments]
@@ -46,10 +47,19 @@ def start_cluster(folder, memory="1g", local=None):
     try:
         assert answers(HOSTS[0], port, started[0]), "the master ended"
         started += [
-            run("worker.Worker", host, "--cores", "1", "--memory", memory,
-                "--work-dir", str(folder / host), address)
+            run(
+                "worker.Worker",
+                host,
+                "--cores",
+                "1",
+                "--memory",
+                memory,
+                "--work-dir",
+                str(folder / host),
+                address,
+            )
             for host in HOSTS
-        ]  # fmt: skip
+        ]
         yield address
     finally:
         stop_all(started)
@@ -68,8 +78,11 @@ def start_connect(folder, n_tries=3):
     try:
         for at in range(n_tries):
             port = free_port()
-            settings |= {"spark.master": "local[2]", "spark.connect.grpc.binding.port": port,
-                         "spark.connect.grpc.binding.address": HOSTS[0]}  # fmt: skip
+            settings |= {
+                "spark.master": "local[2]",
+                "spark.connect.grpc.binding.port": port,
+                "spark.connect.grpc.binding.address": HOSTS[0],
+            }
             told = [f"--conf={name}={value}" for name, value in settings.items()]
             server = "org.apache.spark.sql.connect.service.SparkConnectServer"
             told = [
@@ -97,13 +110,19 @@ def start_java(folder, name, told, **environment):
 
     home = Path(pyspark.__file__).parent
     environment |= {
-        "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HOSTS[0]
-    }  # fmt: skip
+        "SPARK_HOME": str(home),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": HOSTS[0],
+    }
     with (folder / f"{name}.log").open("wb") as log:
         return subprocess.Popen(
-            [str(home / "bin" / "spark-class"), *told], env=os.environ | environment, cwd=folder,
-            stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
+            [str(home / "bin" / "spark-class"), *told],
+            env=os.environ | environment,
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
 
 
 def stop_all(started):

@@ -93,9 +93,14 @@ class Tables:
                 table.slice(start, stop - start).to_batches() for start, stop in pairwise(cuts)
             ]
             layout = Layout(
-                N_LABELS, "probability", np.dtype(np.float32), LABEL_NAMES,
-                "scores", "labels", "customer",
-            )  # fmt: skip
+                N_LABELS,
+                "probability",
+                np.dtype(np.float32),
+                LABEL_NAMES,
+                "scores",
+                "labels",
+                "customer",
+            )
             return TableSource(Processes(parts, 1), layout._replace(**told))
         return self.of_frame(self.frame(rows, n_parts, scores), **told)
 
@@ -401,9 +406,13 @@ def test_tasks_read_parquet_files_themselves(tables, tmp_path):
     for at, rows in enumerate(np.array_split(np.arange(N), 3)):
         pq.write_table(as_arrow(rows), tmp_path / f"part-{at}.parquet", row_group_size=100)
     source = open_source(
-        tmp_path, scores="scores", labels="labels", row_id="customer", label_names=LABEL_NAMES,
+        tmp_path,
+        scores="scores",
+        labels="labels",
+        row_id="customer",
+        label_names=LABEL_NAMES,
         engine=tables.session,
-    )  # fmt: skip
+    )
     found = evaluate(source, k=K, n_replicates=50)
     assert_alike(found, evaluate(local(np.arange(N)), k=K, n_replicates=50, keyed=True))
     top = oddslip.rank(source, k=K).toArrow()
@@ -621,9 +630,13 @@ def long(rows):
     order = np.random.default_rng(3).permutation(at.size)
     row, label = rows[at[order]], label[order]
     return pa.table(
-        {"customer": IDS[row].tolist(), "label": [LABEL_NAMES[each] for each in label],
-         "score": SCORES[row, label], "true": LABELS[row, label] == 1}
-    )  # fmt: skip
+        {
+            "customer": IDS[row].tolist(),
+            "label": [LABEL_NAMES[each] for each in label],
+            "score": SCORES[row, label],
+            "true": LABELS[row, label] == 1,
+        }
+    )
 
 
 def open_candidates(tables, rows, form="listed", n_parts=3):
@@ -632,9 +645,15 @@ def open_candidates(tables, rows, form="listed", n_parts=3):
         cuts = np.linspace(0, rows.size, n_parts + 1).astype(int)
         parts = [table.slice(start, stop - start).to_batches() for start, stop in pairwise(cuts)]
         layout = Layout(
-            N_LABELS, "probability", np.dtype(np.float32), LABEL_NAMES, "scores", "labels",
-            "customer", listed=True,
-        )  # fmt: skip
+            N_LABELS,
+            "probability",
+            np.dtype(np.float32),
+            LABEL_NAMES,
+            "scores",
+            "labels",
+            "customer",
+            listed=True,
+        )
         return TableSource(Processes(parts, 1), layout)
     if form == "long":
         frame = tables.session.createDataFrame(long(rows)).repartition(n_parts)
@@ -740,13 +759,22 @@ def test_a_candidate_that_is_not_valid_is_named(tables, label, score, message):
     cells = [{"item": "label 1", "score": 0.25}, {"item": label, "score": score}]
     cell = pa.struct([("item", pa.string()), ("score", pa.float32())])
     table = pa.table(
-        {"customer": ["customer 1"], "labels": pa.array([["label 1"]], pa.list_(pa.string())),
-         "scores": pa.array([cells], pa.list_(cell))}
-    )  # fmt: skip
+        {
+            "customer": ["customer 1"],
+            "labels": pa.array([["label 1"]], pa.list_(pa.string())),
+            "scores": pa.array([cells], pa.list_(cell)),
+        }
+    )
     layout = Layout(
-        N_LABELS, "probability", np.dtype(np.float32), LABEL_NAMES, "scores", "labels", "customer",
+        N_LABELS,
+        "probability",
+        np.dtype(np.float32),
+        LABEL_NAMES,
+        "scores",
+        "labels",
+        "customer",
         listed=True,
-    )  # fmt: skip
+    )
     engine = Processes([table.to_batches()], 1)
     if tables.session is not None:
         engine = type(tables.open(EVALUATED).engine)(tables.session.createDataFrame(table))
@@ -765,9 +793,11 @@ def test_tables_of_candidates_that_say_too_little_are_refused(tables, tmp_path):
         open_source(frame, **told, label_names=LABEL_NAMES, unweighted="scores")
     with pytest.raises(InvalidInput, match="label must name a column"):
         open_source(
-            cells.withColumnRenamed("label", "product"), row_id="customer", labels="true",
+            cells.withColumnRenamed("label", "product"),
+            row_id="customer",
+            labels="true",
             label_names=LABEL_NAMES,
-        )  # fmt: skip
+        )
     pq.write_table(listed(EVALUATED), tmp_path / "rows.parquet")
     rows = open_source(
         tmp_path, scores="scores", **told, label_names=LABEL_NAMES, engine=tables.session

@@ -28,10 +28,18 @@ def test_both_protocols_are_those_of_diagnose(products, tmp_path):
         ("deployment", np.full(len(truth), True), (np.load(own.validation), held_out)),
     ):
         found = oddslip.diagnose(
-            scores[rows], truth[rows], k=7, weights=own.weights, unweighted=plain[rows],
-            calibration=calibration, prior=data.prevalence, rounds=60, learning_rate=0.05,
-            max_delta_step=2, n_replicates=0,
-        )  # fmt: skip
+            scores[rows],
+            truth[rows],
+            k=7,
+            weights=own.weights,
+            unweighted=plain[rows],
+            calibration=calibration,
+            prior=data.prevalence,
+            rounds=60,
+            learning_rate=0.05,
+            max_delta_step=2,
+            n_replicates=0,
+        )
         wanted = {name: rung["map"].value for name, rung in found.ladder.rungs.items()}
         assert rung_values(cell, protocol) == pytest.approx(wanted, abs=1e-12)
         assert cell[protocol]["decomposition"] == found.decomposition.to_dict()

@@ -275,3 +275,14 @@ def test_a_fitted_repair_shows_its_choice_and_not_the_cells_of_its_prior():
     repair = Repair(k=3, rule="isotonic-5", prior=truth.mean(axis=0))
     repair.fit(scores, truth)
     assert repr(repair) == "Repair(k=3, rule='isotonic-5', chosen='isotonic-5', 40 labels)"
+
+
+def test_propensities_of_named_weights_count_positives_as_the_rows_weigh():
+    """Weighing all rows double says nothing new, of positives or of propensities."""
+    options = {"metric": "psp", "propensities": "weights", "weights": "balanced"}
+    once = Repair(k=5, rule="paper", **options).fit(PAIR.weighted[CAL], PAIR.labels[CAL])
+    double = Repair(k=5, rule="paper", **options).fit(
+        PAIR.weighted[CAL], PAIR.labels[CAL], sample_weight=np.full(CAL.sum(), 2.0)
+    )
+    assert once.chosen_ == double.chosen_
+    assert double.table_.means == pytest.approx(once.table_.means)

@@ -138,7 +138,7 @@ def record_alike(action: str, totals: LabelTotals, prior: PerLabel = None) -> La
 
 
 class CheckedScores(MergeableTally):
-    """Looks at every score, and finds nothing."""
+    """Validates every score of a pass; holds no sums."""
 
     def empty_like(self) -> Self:
         """Another."""

@@ -385,9 +385,12 @@ class FoldCounts:
             return replace(cells, positives=positives, negatives_at=negatives_at)
         between = sum_whole(self.positives_between[fold] for fold in (first_kept, *others))
         return replace(
-            cells, positives=positives, negatives_at=negatives_at, positives_between=between,
+            cells,
+            positives=positives,
+            negatives_at=negatives_at,
+            positives_between=between,
             negatives_between=cells.negatives_between - between,
-        )  # fmt: skip
+        )
 
 
 def sum_whole(parts: Iterable[Array]) -> Ints:

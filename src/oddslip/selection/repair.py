@@ -11,7 +11,12 @@ from typing import Any
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.base import FitResult, ScoreTransformer
 from oddslip.calibrators.fingerprint import Expected
-from oddslip.calibrators.policy import DeadLabelPolicy, DeadPolicy, check_policy
+from oddslip.calibrators.policy import (
+    DeadLabelPolicy,
+    DeadPolicy,
+    check_policy,
+    count_positives,
+)
 from oddslip.core.panel import Kind
 from oddslip.core.passes import run
 from oddslip.core.results import as_frame, html_table, plain
@@ -113,8 +118,20 @@ class SelectionTable:
 
     def to_dict(self) -> JsonObject:
         """Built-in types only."""
-        fields = ("rule", "chosen", "why", "metric", "k", "n_rows", "n_evaluated", "n_folds",
-                 "n_repeats", "seed", "level", "fits")  # fmt: skip
+        fields = (
+            "rule",
+            "chosen",
+            "why",
+            "metric",
+            "k",
+            "n_rows",
+            "n_evaluated",
+            "n_folds",
+            "n_repeats",
+            "seed",
+            "level",
+            "fits",
+        )
         return plain(  # type: ignore[no-any-return]
             {
                 "schema": "oddslip.selection/1",
@@ -151,8 +168,12 @@ class SelectionTable:
             ]
             for line in self.lines
         ]
-        header = ["candidate", f"out-of-fold {metric_name(self.metric, self.k)}", "less raw",
-                  f"{self.level:.0%} interval"]  # fmt: skip
+        header = [
+            "candidate",
+            f"out-of-fold {metric_name(self.metric, self.k)}",
+            "less raw",
+            f"{self.level:.0%} interval",
+        ]
         return html_table(header, rows, self.why)
 
 
@@ -160,14 +181,23 @@ def make_table(rule: Rule, trials: Trials, choice: Choice) -> SelectionTable:
     """The table of a choice."""
     gains, errors = trials.gains()
     return SelectionTable(
-        rule=rule.name, chosen=trials.candidates[choice.place].name, why=choice.why,
-        metric=trials.metric, k=trials.k, n_rows=trials.fits.source.n_rows,
-        n_evaluated=trials.n_evaluated, n_folds=trials.n_folds, n_repeats=trials.n_repeats,
-        seed=trials.seed, level=LEVEL, fits=trials.n_fits,
+        rule=rule.name,
+        chosen=trials.candidates[choice.place].name,
+        why=choice.why,
+        metric=trials.metric,
+        k=trials.k,
+        n_rows=trials.fits.source.n_rows,
+        n_evaluated=trials.n_evaluated,
+        n_folds=trials.n_folds,
+        n_repeats=trials.n_repeats,
+        seed=trials.seed,
+        level=LEVEL,
+        fits=trials.n_fits,
         candidates=tuple(candidate.name for candidate in trials.candidates),
-        means=tuple(trials.means.tolist()), standard_errors=tuple(errors.tolist()),
+        means=tuple(trials.means.tolist()),
+        standard_errors=tuple(errors.tolist()),
         _gains=tuple(gains.tolist()),
-    )  # fmt: skip
+    )
 
 
 class Repair(ScoreTransformer):
@@ -307,7 +337,11 @@ class Repair(ScoreTransformer):
         if self.weights is None or not isinstance(self.propensities, str):
             return None
         prior = by_label("prior", self.prior, source.label_names)
-        counts = (source.label_counts(), source.totals()) if prior is None else (prior, 1)
+        if prior is None:
+            totals = count_positives(source)
+            counts = totals.positives, totals.total
+        else:
+            counts = prior, 1
         return resolve_weights(self.weights, *counts, label_names=source.label_names)
 
     def rank(

@@ -11,6 +11,7 @@ BASE = {"errors", "kernels"}
 CORE = BASE | {"io", "core"}
 ROWS = CORE | {"sources", "tallies"}
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis", "planning", "serving"}
+VERBS |= {"decisions"}
 # Lowest first. A package may import those of its set, and itself.
 MAY_IMPORT = {
     "errors": set(),
@@ -26,8 +27,9 @@ MAY_IMPORT = {
     "calibrators": ROWS,
     "selection": ROWS | {"metrics", "calibrators"},
     "diagnosis": ROWS | {"metrics", "shifts", "calibrators", "selection"},
+    "decisions": ROWS | {"metrics", "calibrators"},
     "planning": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis", "adapters"},
-    "serving": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis"},
+    "serving": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis", "decisions"},
     "reports": VERBS | {"errors", "core", "io"},
     "adapters": CORE,
     "learners": ROWS | {"spark", "metrics", "adapters", "calibrators", "selection"},

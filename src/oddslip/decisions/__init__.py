@@ -1,0 +1,1 @@
+"""From calibrated probabilities to lists: thresholds, list lengths, and a guarantee."""

@@ -6,7 +6,7 @@ import typer
 
 from experiments.commands.data import archive, generate
 from experiments.commands.mulan import mulan
-from experiments.commands.pairs import instacart, santander, tafeng
+from experiments.commands.pairs import instacart, instacart_baskets, santander, tafeng
 from experiments.commands.row_aware import row_aware
 from experiments.commands.selection import selection
 from experiments.commands.simulation import monitor_simulation, verdict_simulation
@@ -29,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-SECTIONS = (mulan, tafeng, santander, instacart)
+SECTIONS = (mulan, tafeng, santander, instacart, instacart_baskets)
 SUPPLEMENT = (leaf, synthetic, boundary, row_rankers, survey, schematic)
 OTHERS = (selection, foldable, rounds, row_aware, verdict_simulation, monitor_simulation)
 for command in (*SECTIONS, *SUPPLEMENT, *OTHERS, generate, archive):

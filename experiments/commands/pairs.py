@@ -127,6 +127,27 @@ def instacart(options: PairOptions, labels: NLabels = 4000) -> None:
 
 
 @pair_command
+def instacart_baskets(options: PairOptions, labels: NLabels = 4000) -> None:
+    """Section 3 on Instacart's last baskets: complete a cart of which half is known.
+
+    Examples:
+
+      python -m experiments instacart-baskets --learner mlp --part ladder
+
+      python -m experiments instacart-baskets --labels 400
+    """
+
+    def read(n_labels: int | None) -> Any:
+        from experiments.datasets.baskets.completion import read_instacart_baskets
+
+        return read_instacart_baskets(options.data, n_labels=n_labels)
+
+    name = "instacart-baskets"
+    study = name if labels == 4000 else f"{name}-{labels}"
+    _run_pairs(name, read, options, study=study, labels=labels)
+
+
+@pair_command
 def santander(
     options: PairOptions,
     sample: Annotated[

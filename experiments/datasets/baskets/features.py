@@ -162,7 +162,7 @@ def build_features(
     purchases = sort_purchases(baskets, split) if purchases is None else purchases
     parts = [*_describe_items(baskets, purchases, places, labels)]
     for codes, names in baskets.groups.values():
-        parts += _describe_groups(baskets, split, places, codes, len(names))
+        parts += describe_groups(baskets, split, places, codes, len(names))
     history = _describe_history(baskets, split, purchases, places)
     moments = _describe_moments(baskets, split, places)
     parts.append(csr_matrix(np.column_stack(history + moments).astype(np.float32)))
@@ -222,7 +222,7 @@ def _describe_items(
     return share, _fill_rows(1.0 / (places[row] - last), column, row, shape)
 
 
-def _describe_groups(
+def describe_groups(
     baskets: Baskets, split: Split, places: Counts, codes: NDArray[np.int32], n_kinds: int
 ) -> list[Any]:
     """Per kind: share of the earlier lines, share of the last order's lines."""

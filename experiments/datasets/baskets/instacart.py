@@ -61,12 +61,18 @@ def find_instacart(
     data: str | os.PathLike[str] | None, names: Mapping[str, str | None] | None = None
 ) -> dict[str, Path]:
     """The files by what they hold, in a folder that is given or looked for."""
-    file_names = _choose_names(names)
+    return find_files(_choose_names(names), data, _SOURCE)
+
+
+def find_files(
+    names: Mapping[str, str], data: str | os.PathLike[str] | None, source: str
+) -> dict[str, Path]:
+    """Files of these names by role, all in one folder; ``source`` says where they come from."""
     roots = data_files.search_path() if data is None else [Path(data)]
     lacking: list[str] = []
     for root in roots:
         for folder in (root, root / "instacart"):
-            paths = {role: folder / name for role, name in file_names.items()}
+            paths = {role: folder / name for role, name in names.items()}
             absent = [path.name for path in paths.values() if not path.is_file()]
             if not absent:
                 return paths
@@ -78,7 +84,7 @@ def find_instacart(
         f"the files of Instacart must be in a folder of {places}, got none. "
         "Pass the folder itself, or point ODDSLIP_DATA at the one that holds it."
     ]
-    raise UnreadableFile(f"{complaint[0]} {_SOURCE}")
+    raise UnreadableFile(f"{complaint[0]} {source}")
 
 
 def scan_columns(path: Path, columns: Mapping[str, Any], optional: tuple[str, ...] = ()) -> Any:

@@ -38,6 +38,8 @@ SKIPPED = {
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+# Scores of other texts, by a model of some texts and their labels.
+ScoreText = Callable[[list[str], Bools, Sequence[list[str]], str], list[Floats]]
 
 
 class Scored(NamedTuple):
@@ -114,28 +116,35 @@ def _load_arm(data: MulanData, learner: str, weight: str, folder: Path) -> Score
 
 
 def _list_text(folder: Path, work: Path) -> Iterator[Panel]:
-    names = ("train.tsv", "dev.tsv", "test.tsv", "labels.txt")
-    inputs = hash_inputs(folder / name for name in names)
     for weight in WEIGHTS:
-        about = {
-            "data": TEXT,
-            "inputs": inputs,
-            "learner": "logistic",
-            "features": "tf-idf of words and pairs in at least 3 texts, sublinear",
-            "weight": "balanced" if weight == "r" else "none",
-            "seed": SEED,
-        }
-        load = partial(_load_text, folder, about, work / TEXT)
+        about = describe_text(folder, weight)
+        load = partial(load_text, folder, about, work / TEXT)
         yield Panel(f"{TEXT}-logistic-{weight}", about, load)
 
 
-def _load_text(folder: Path, about: dict[str, Any], work: Path) -> Scored:
+def describe_text(folder: Path, weight: str) -> dict[str, Any]:
+    """What scores of GoEmotions depend on: the logistic regression of tf-idf."""
+    names = ("train.tsv", "dev.tsv", "test.tsv", "labels.txt")
+    return {
+        "data": TEXT,
+        "inputs": hash_inputs(folder / name for name in names),
+        "learner": "logistic",
+        "features": "tf-idf of words and pairs in at least 3 texts, sublinear",
+        "weight": "balanced" if weight == "r" else "none",
+        "seed": SEED,
+    }
+
+
+def load_text(
+    folder: Path, about: dict[str, Any], work: Path, score: ScoreText | None = None
+) -> Scored:
+    """Scores of the texts for calibration and test, by ``score``; trained where missing."""
     n_labels = len((folder / "labels.txt").read_text().split())
     parts = [_read_text(folder / f"{part}.tsv", n_labels) for part in ("train", "dev", "test")]
     (texts, truth), (dev, dev_truth), (test, test_truth) = parts
     path = work / f"{digest_of(about)}.npz"
     if not path.exists():
-        scores = _score_text(texts, truth, (dev, test), about["weight"])
+        scores = (score or _score_text)(texts, truth, (dev, test), about["weight"])
         work.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as unfinished:
             np.savez(unfinished, calibration=scores[0], test=scores[1])
@@ -184,9 +193,18 @@ def _score_text(
 
 
 def _describe_published(name: str, folder: Path) -> Panel:
-    load, names = {"jamendo": (_load_jamendo, JAMENDO), "chexnet": (_load_chexnet, CHEXNET)}[name]
-    about = {"data": name, "inputs": hash_inputs(folder / each for each in names), "seed": SEED}
-    return Panel(f"{name}-published", about, partial(load, folder))
+    about = {"data": name, "inputs": hash_published(name, folder), "seed": SEED}
+    return Panel(f"{name}-published", about, lambda: split_groups(*read_published(name, folder)))
+
+
+def hash_published(name: str, folder: Path) -> dict[str, str]:
+    """Hashes of the files of published scores."""
+    return hash_inputs(folder / each for each in {"jamendo": JAMENDO, "chexnet": CHEXNET}[name])
+
+
+def read_published(name: str, folder: Path) -> tuple[Floats, Bools, list[str]]:
+    """Scores, truth, and the artist or patient of each row."""
+    return {"jamendo": _read_jamendo, "chexnet": _read_chexnet}[name](folder)
 
 
 JAMENDO = (
@@ -197,13 +215,13 @@ JAMENDO = (
 CHEXNET = ("preds.csv", "train_list.txt", "val_list.txt", "test_list.txt")
 
 
-def _load_jamendo(folder: Path) -> Scored:
+def _read_jamendo(folder: Path) -> tuple[Floats, Bools, list[str]]:
     scores, truth = (np.load(folder / name, allow_pickle=False) for name in JAMENDO[:2])
     lines = (folder / JAMENDO[2]).read_text("utf-8").splitlines()[1:]
-    return split_groups(scores, truth, [line.split("\t")[1] for line in lines])  # by artist
+    return scores, truth, [line.split("\t")[1] for line in lines]  # by artist
 
 
-def _load_chexnet(folder: Path) -> Scored:
+def _read_chexnet(folder: Path) -> tuple[Floats, Bools, list[str]]:
     findings = {}
     for name in CHEXNET[1:]:
         for line in (folder / name).read_text().splitlines():
@@ -213,7 +231,7 @@ def _load_chexnet(folder: Path) -> Scored:
         rows = list(csv.reader(file))[1:]
     scores = np.array([row[1:] for row in rows], np.float64)
     truth = np.array([findings[row[0]] for row in rows], np.bool_)
-    return split_groups(scores, truth, [row[0].split("_")[0] for row in rows])  # by patient
+    return scores, truth, [row[0].split("_")[0] for row in rows]  # by patient
 
 
 def split_groups(scores: Any, truth: Bools, names: Sequence[str]) -> Scored:

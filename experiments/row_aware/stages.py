@@ -8,12 +8,13 @@ than that of the row, so that no row is described by its own labels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+
+from experiments.mcgrad import fit_mcgrad
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -203,29 +204,14 @@ def learn_trees(features: Floats, margin: Floats, truth: Bools) -> Predict:
 
 def learn_mcgrad(features: Floats, margin: Floats, truth: Bools) -> Predict:
     """MCGrad with its default settings, of the label and the places in the row."""
-    import pandas
 
-    methods = import_module("mcgrad.methods")  # without types
-    names = {
-        "categorical_feature_column_names": ["label"],
-        "numerical_feature_column_names": ["place", "highest", "sum"],
-    }
+    def describe(cells: Floats, odds: Floats) -> tuple[Ints, Floats, dict[str, Floats]]:
+        numbers = dict(zip(("place", "highest", "sum"), cells[:, 1:].T, strict=True))
+        return cells[:, 0].astype(np.int64), np.asarray(expit(odds)), numbers
 
-    def frame(cells: Floats, odds: Floats) -> Any:
-        table = pandas.DataFrame(cells, columns=["label", "place", "highest", "sum"])
-        return table.assign(label=cells[:, 0].astype(int), chance=_chance(odds))
-
-    model = methods.MCGrad(lightgbm_params={"num_threads": 1}, random_state=SEED)
-    model.fit(frame(features, margin).assign(truth=truth), "chance", "truth", **names)
-
-    def predict(cells: Floats, odds: Floats) -> Floats:
-        return np.asarray(model.predict(frame(cells, odds), "chance", **names))
-
-    return predict
-
-
-def _chance(odds: Floats) -> Floats:
-    return np.asarray(expit(odds).clip(1e-6, 1 - 1e-6))
+    labels, chance, numbers = describe(features, margin)
+    predict = fit_mcgrad(labels, chance, truth, numbers)
+    return lambda cells, odds: predict(*describe(cells, odds))
 
 
 Describe = Callable[[Rows, Ints, Relations], Floats]

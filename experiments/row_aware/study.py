@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.folds import NumberedFolds, numbered_folds
+from experiments.mcgrad import find_version
 from experiments.row_aware import stages
 from experiments.row_aware.panels import DATASETS, Panel, Scored, list_panels
 from experiments.row_aware.stages import STAGES, Rows, fit_stage
@@ -87,7 +87,7 @@ def reproduce_row_aware(
     if finished:
         return read_finished(store)
     names = [PEER] if mcgrad else [name for name in STAGES if name != PEER]
-    settings = stage_settings() | ({PEER: _find_version()} if mcgrad else {})
+    settings = stage_settings() | ({PEER: find_version()} if mcgrad else {})
     with progress_bar("data sets of the row-aware study", len(datasets)) as advance:
         for dataset in datasets:
             for panel in list_panels(dataset, data, Path(work)):
@@ -130,15 +130,6 @@ def read_finished(store: CellStore) -> Cells:
     if not cells:
         raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
     return cells
-
-
-def _find_version() -> str:
-    try:
-        return version(PEER)
-    except PackageNotFoundError as error:
-        raise InvalidInput(
-            f"--mcgrad needs mcgrad. Run: pip install --no-deps {PEER} psutil"
-        ) from error
 
 
 def _measure(panel: Panel, names: Sequence[str], timings: dict[str, float]) -> dict[str, Any]:
@@ -248,10 +239,10 @@ def rank_margins(margin: Floats, k: int) -> NDArray[np.int32]:
     return np.argsort(-margin, axis=1, kind="stable")[:, :k].astype(np.int32)
 
 
-def group_folds(groups: NDArray[np.int64], n_repeats: int) -> list[NumberedFolds]:
+def group_folds(groups: NDArray[np.int64], n_repeats: int, n_folds: int = 5) -> list[NumberedFolds]:
     """Folds of the paper's protocol, drawn of groups: rows of one group share a fold."""
     names, at = np.unique(groups, return_inverse=True)
-    drawn = numbered_folds(names.size, n_repeats=n_repeats)
+    drawn = numbered_folds(names.size, n_folds, n_repeats=n_repeats)
     return [NumberedFolds(each.n_folds, each.folds[at]) for each in drawn]
 
 

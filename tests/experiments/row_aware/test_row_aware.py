@@ -214,7 +214,7 @@ def test_the_page_tells_the_numbers_of_its_cells():
 def test_finished_cells_are_read_without_data_and_the_peer_joins_them(tmp_path, monkeypatch):
     panels = [Panel("flags-a-1", {"data": "flags"}, make_scored)]
     monkeypatch.setattr(study, "list_panels", lambda *_: panels)
-    monkeypatch.setattr(study, "_find_version", lambda: "0")
+    monkeypatch.setattr(study, "find_version", lambda: "0")
     first = study.reproduce_row_aware(datasets=["flags"], results=tmp_path)
     learn = STAGES["shared"]
     monkeypatch.setitem(STAGES, study.PEER, learn)

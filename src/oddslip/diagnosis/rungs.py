@@ -103,6 +103,7 @@ def fit_crossed(case: Case) -> Passes[FittedRungs]:
         case.policy,
         folds=folds,
         seed=case.seed,
+        screen=rule.contenders,
     )
     tried = trials.of(candidates)
     choice = rule.choose(tried)
@@ -185,6 +186,7 @@ def fit_maps(case: Case) -> Passes[tuple[dict[str, LabelMaps], Chosen | None]]:
             folds=_assign_folds(case, rows, rule.repeats_for(rows.n_rows)),
             seed=case.seed,
             also=also,
+            screen=rule.contenders,
         )
         choice = rule.choose(trials)
         best = candidates[choice.place]

@@ -197,6 +197,8 @@ def repair_table(fitted: FittedRepair) -> Table:
 def show_selection(table: SelectionTable) -> Iterator[RenderableType]:
     """The table of a choice, and why it was made."""
     yield selection_table(table)
+    if table.note:
+        yield table.note
     yield table.why
 
 
@@ -211,7 +213,7 @@ def selection_table(table: SelectionTable) -> Table:
     for line in table.lines:
         mark = " <- chosen" if line.candidate == table.chosen else ""
         rows.add_row(
-            f"{line.candidate}{mark}",
+            f"{table.mark(line)}{mark}",
             score(line.mean),
             signed(line.difference.value),
             signed_interval(line.difference),

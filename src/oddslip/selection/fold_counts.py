@@ -464,11 +464,13 @@ class FoldCounter:
             )
         self._empty = Empty(counts, moments)
 
-    def count(self, folds: Sequence[FoldAssignment]) -> Passes[list[FoldStatistics]]:
-        """Counts and summaries of every fold in every repeat, in one pass.
+    def count(
+        self, folds: Sequence[FoldAssignment], first: int = 0
+    ) -> Passes[list[FoldStatistics]]:
+        """Counts and summaries of every fold in some repeats, in one pass.
 
-        More passes only where the summaries are too large to be held together; none if nothing
-        is wanted.
+        The repeats are those from ``first`` on. More passes only where the summaries are too large
+        to be held together; none if nothing is wanted.
         """
         if not self._empty.counts and self._empty.moments is None:
             return [FoldStatistics({}, []) for _ in folds]
@@ -491,10 +493,17 @@ class FoldCounter:
             release_memory()
             pairs = zip(tallies[: len(some)], tallies[-len(some) :], strict=True)
             statistics += [
-                self._collect(start + at, count_tallies, summed)
+                self._collect(first + start + at, count_tallies, summed)
                 for at, (count_tallies, summed) in enumerate(pairs)
             ]
         return statistics
+
+    def narrow(self, pooled: Sequence[bool], summary: bool) -> None:
+        """Count from now on only these of what was wanted, and let go of the rest."""
+        wanted = [at for at, each in enumerate(self._empty.counts) if each.pooled in pooled]
+        self._places = [self._places[at] for at in wanted]
+        counts = [self._empty.counts[at] for at in wanted]
+        self._empty = Empty(counts, self._empty.moments if summary else None)
 
     def _collect(
         self, repeat: int, count_tallies: list[FoldTallies], summed: list[FoldTallies]

@@ -9,7 +9,7 @@ scores. Mixing them is empirical Bayes with a prior worth ``strength`` positives
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -334,21 +334,23 @@ def shrink_maps(
 def fit_folds(
     source: Source,
     positives: FoldedPositives,
-    statistics: Iterable[FoldStatistics],
+    statistics: Mapping[int, FoldStatistics],
     candidates: Sequence[Candidate],
     policy: DeadLabelPolicy,
 ) -> tuple[list[MapsByFold], FoldFits, Counter[str]]:
     """Maps of every candidate without each fold, by repeat; the last repeat's fits; how many.
 
-    What a fold alone needed is released before the next.
+    ``statistics`` are those of each repeat by its number. What a fold alone needed is released
+    before the next.
     """
     n_fits: Counter[str] = Counter()
     maps: list[MapsByFold] = []
-    with progress_bar("fitting maps", positives.n_rows.size) as advance:
-        for repeat, fold_statistics in enumerate(statistics):
+    n_folds = positives.n_rows.shape[1]
+    with progress_bar("fitting maps", len(statistics) * n_folds) as advance:
+        for repeat, fold_statistics in statistics.items():
             fits = FoldFits(source, positives, repeat, fold_statistics, policy)
             maps.append([])
-            for fold in range(positives.n_rows.shape[1]):
+            for fold in range(n_folds):
                 maps[-1].append([fits.fit(each, fold)[0] for each in candidates])
                 fits.forget(fold)
                 advance(1)

@@ -37,12 +37,16 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class CandidateResult:
-    """One candidate: its out-of-fold mean, its paired difference to raw, and that one's error."""
+    """One candidate: its out-of-fold mean, its paired difference to raw, and that one's error.
+
+    ``n_repeats`` is how many times the folds were drawn for it.
+    """
 
     candidate: str
     mean: float
     difference: Estimate
     standard_error: float
+    n_repeats: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +61,9 @@ class SelectionTable:
     ----------
     rule, chosen, why : str
         The rule, what it chose, and why.
-    candidates, means, standard_errors : tuple
-        Each candidate's name, out-of-fold mean, and standard error of its difference to raw.
+    candidates, means, standard_errors, repeats : tuple
+        Each candidate's name, out-of-fold mean, standard error of its difference to raw, and
+        repeats of the folds: one where it could not win after that.
     metric, k, n_folds, n_repeats, seed, level
         How candidates were compared.
     """
@@ -78,6 +83,7 @@ class SelectionTable:
     candidates: tuple[str, ...]
     means: tuple[float, ...]
     standard_errors: tuple[float, ...]
+    repeats: tuple[int, ...]
     _gains: tuple[float, ...] = field(repr=False)
 
     @cached_property
@@ -89,11 +95,23 @@ class SelectionTable:
                 self.means[at],
                 Estimate(self._gains[at], *interval),
                 self.standard_errors[at],
+                self.repeats[at],
             )
             for at, (candidate, interval) in enumerate(
                 zip(self.candidates, self._intervals(), strict=True)
             )
         )
+
+    @property
+    def note(self) -> str:
+        """A sentence about the candidates tried in one repeat of several; empty without any."""
+        if min(self.repeats) == self.n_repeats:
+            return ""
+        return f"* could not win after one of {self.n_repeats} draws of the folds: values of that."
+
+    def mark(self, line: CandidateResult) -> str:
+        """The candidate's name, with a star where the note is about it."""
+        return line.candidate + " *" * (line.n_repeats < self.n_repeats)
 
     def _intervals(self) -> list[tuple[float, float]]:
         """Of every difference, by the normal law."""
@@ -155,13 +173,14 @@ class SelectionTable:
             "low": [line.difference.low for line in self.lines],
             "high": [line.difference.high for line in self.lines],
             "standard_error": [line.standard_error for line in self.lines],
+            "n_repeats": [line.n_repeats for line in self.lines],
             "chosen": [line.candidate == self.chosen for line in self.lines],
         }
 
     def _repr_html_(self) -> str:
         rows = [
             [
-                line.candidate + (" (chosen)" if line.candidate == self.chosen else ""),
+                self.mark(line) + (" (chosen)" if line.candidate == self.chosen else ""),
                 f"{line.mean:.4f}",
                 f"{line.difference.value:+.4f}",
                 f"{line.difference.low:+.4f} to {line.difference.high:+.4f}",
@@ -174,7 +193,7 @@ class SelectionTable:
             "less raw",
             f"{self.level:.0%} interval",
         ]
-        return html_table(header, rows, self.why)
+        return html_table(header, rows, f"{self.why} {self.note}".strip())
 
 
 def make_table(rule: Rule, trials: Trials, choice: Choice) -> SelectionTable:
@@ -196,6 +215,7 @@ def make_table(rule: Rule, trials: Trials, choice: Choice) -> SelectionTable:
         candidates=tuple(candidate.name for candidate in trials.candidates),
         means=tuple(trials.means.tolist()),
         standard_errors=tuple(errors.tolist()),
+        repeats=tuple(trials.repeats_of(candidate) for candidate in trials.candidates),
         _gains=tuple(gains.tolist()),
     )
 
@@ -318,6 +338,7 @@ class Repair(ScoreTransformer):
             policy,
             folds=self._assign_folds(source, rule.repeats_for(source.n_rows)),
             seed=self.seed,
+            screen=rule.foldable_contenders if self.foldable else rule.contenders,
         )
         trials = run(source, computation, what="trying candidates")
         choice = rule.choose_foldable(trials) if self.foldable else rule.choose(trials)

@@ -31,6 +31,9 @@ NEAR = 2.0  # standard errors by which the best must beat hierarchical to be tak
 TOLERANCE, TOLERATED_SHARE = 0.01, 0.02
 REPEATS = 3  # times the folds are drawn
 MANY_ROWS = 20_000  # from here on how folds fall hardly matters, and they are drawn once
+# Standard errors by which further repeats may move a difference. They rank the same rows, so it
+# moves by far less; docs/repair.md says how much.
+DRIFT = 1.0
 TIED = 1e-12  # means closer than this are equal
 
 
@@ -124,6 +127,47 @@ class Rule:
         """Times the folds of so many rows are drawn."""
         return self.n_repeats if n_rows < MANY_ROWS else 1
 
+    def contenders(self, trials: Trials) -> tuple[Candidate, ...]:
+        """Candidates that may be chosen once all repeats are known, given one repeat.
+
+        Raw and those that the rule names stay. Any other leaves if it is far from being sure of a
+        gain, or far below one that is sure. All leave if the favourite is sure and none is near to
+        surely beating it.
+        """
+        trials = trials.of([each for each in trials.candidates if each in self.candidates])
+        if trials.n_evaluated < 2 or self.fixed is not None:
+            return trials.candidates
+        gains, errors = trials.gains()
+        guards = np.array([self.guard_of(each) for each in trials.candidates])
+        unguarded = np.full(gains.size, self.guard is None)
+        sure = np.flatnonzero(unguarded | (gains > (guards + DRIFT) * errors)).tolist()
+
+        def beats(place: int, other: int, n_errors: float) -> bool:
+            lead, error = trials.lead(place, other)
+            return lead > n_errors * error
+
+        contenders = [
+            place
+            for place in np.flatnonzero(unguarded | (gains > (guards - DRIFT) * errors)).tolist()
+            if not any(beats(other, place, DRIFT) for other in sure)
+        ]
+        for place in sure:
+            if trials.candidates[place] == self.favourite and not any(
+                beats(other, place, self.near - DRIFT) for other in contenders
+            ):
+                contenders = []
+        named = (RAW, self.favourite, *self.leaning)
+        return tuple(
+            each
+            for place, each in enumerate(trials.candidates)
+            if each in named or place in contenders
+        )
+
+    def foldable_contenders(self, trials: Trials) -> tuple[Candidate, ...]:
+        """Those of all candidates and those of the ones that can be folded."""
+        foldable = trials.of([each for each in trials.candidates if each.foldable])
+        return tuple(dict.fromkeys((*self.contenders(trials), *self.contenders(foldable))))
+
     def choose(self, trials: Trials) -> Choice:
         """The candidate to take."""
         criterion = metric_name(trials.metric, trials.k)
@@ -134,14 +178,15 @@ class Rule:
             )
         gains, errors = trials.gains()
         raw = trials.candidates.index(RAW)
-        every = np.ones(gains.size, np.bool_)
+        eligible = np.array([each not in trials.losers for each in trials.candidates])
+        every = eligible if self.guard is None else np.ones_like(eligible)
         best = _best(trials, every, self.candidates.index if self.listed else None)
         level = trials.means
         if self.guard is None:
             why = f"{names[best]} has the best out-of-fold {criterion}, {level[best]:.4f}"
             return Choice(best, f"{why} (raw: {level[raw]:.4f}).")
         guards = np.array([self.guard_of(each) for each in trials.candidates])
-        sure = gains > guards * errors
+        sure = eligible & (gains > guards * errors)
         sure[raw] = False
         if sure.any():
             winner = _best(trials, sure)

@@ -4,15 +4,17 @@ A row's values enter sums and sums of products, fold by fold. Means, differences
 standard errors follow from these, and so does what would be chosen without a fold.
 
 One pass collects the positives, one counts the cells of all folds of all repeats, and one ranks all
-rows by all candidates.
+rows by all candidates. Where a rule says which candidates can still win after one repeat, only
+these are counted and ranked in the others, by two more passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,6 +41,7 @@ from oddslip.selection.candidates import RAW, Candidate
 from oddslip.selection.fold_counts import (
     FoldCounter,
     FoldedPositives,
+    FoldStatistics,
     PositiveTally,
     find_starting,
     make_buckets,
@@ -72,6 +75,26 @@ class TrialSums(NamedTuple):
         """Sums without those of some of the rows."""
         return TrialSums(self.n - other.n, self.first - other.first, self.second - other.second)
 
+    def with_candidates(self, places: Sequence[int], other: TrialSums) -> TrialSums:
+        """Sums with those of some of the candidates replaced by others of the same rows.
+
+        The squared difference of a candidate that is replaced to one that is not stays what it was:
+        only the means of the two move.
+        """
+        first, second = self.first.copy(), self.second.copy()
+        first[..., places] = other.first
+        moved = np.zeros_like(first)
+        moved[..., places] = _squares(other) - _squares(self)[..., places]
+        second += (moved[..., :, None] + moved[..., None, :]) / 2
+        rows, columns = np.ix_(places, places)
+        second[..., rows, columns] = other.second
+        return TrialSums(self.n, first, second)
+
+
+def _squares(sums: TrialSums) -> Floats:
+    """Sums of the squared values of every candidate."""
+    return np.diagonal(sums.second, axis1=-2, axis2=-1)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trials:
@@ -87,9 +110,12 @@ class Trials:
     fits : FoldFits
         Fits of the last repeat, from which a candidate is fitted on all rows.
     fitted : list
-        Maps by repeat, fold and candidate.
+        `LabelMaps` by repeat, fold and candidate; None where a loser was not fitted.
     n_fits : dict
         Fits made out of fold, by what was fitted.
+    losers : frozenset of Candidate
+        Those that could not win after the last repeat, and were tried in no other. Their sums are
+        of that repeat alone, and so are the errors of their differences to the others.
     """
 
     candidates: tuple[Candidate, ...]
@@ -101,8 +127,9 @@ class Trials:
     total: TrialSums
     by_fold: TrialSums
     fits: FoldFits
-    fitted: list[MapsByFold]
+    fitted: list[list[list[Any]]]
     n_fits: dict[str, int]
+    losers: frozenset[Candidate] = frozenset()
 
     @property
     def n_evaluated(self) -> int:
@@ -122,7 +149,7 @@ class Trials:
         """Mean paired difference of every candidate to raw, and its standard error over rows."""
         raw = self.candidates.index(RAW)
         gains = self.total.first / self.n_evaluated
-        errors = _error(np.diagonal(self.total.second), gains, self.n_evaluated)
+        errors = _error(_squares(self.total), gains, self.n_evaluated)
         gains[raw] = 0.0
         errors[raw] = 0.0 if self.n_evaluated > 1 else np.inf
         return gains, errors
@@ -135,6 +162,10 @@ class Trials:
         mean = float(self.means[place])
         error = np.sqrt(max(0.0, square / n - mean**2) / max(1, n - 1))
         return mean, float(error)
+
+    def repeats_of(self, candidate: Candidate) -> int:
+        """Repeats of the folds in which a candidate was tried."""
+        return 1 if candidate in self.losers else self.n_repeats
 
     def lead(self, place: int, other: int) -> tuple[float, float]:
         """What a candidate has over another, and its standard error."""
@@ -169,6 +200,9 @@ class Trials:
         return replace(self, total=self.total.minus(left_out))
 
 
+Screen = Callable[[Trials], Sequence[Candidate]]
+
+
 def _error(squares: Floats, mean: Floats, n: int) -> Floats:
     """Standard error of a mean from a sum of squares; one row says nothing about its spread."""
     if n < 2:
@@ -182,7 +216,8 @@ class TrialTally(MergeableTally):
     Parameters
     ----------
     fitted : list
-        Maps by repeat, fold and candidate. Labels that no row can tell about are left out.
+        Maps by repeat, fold and candidate. Labels that no row can tell about are left out. No maps
+        for a repeat in which rows are not ranked.
     folds : sequence of FoldAssignment
     raw : int
         The place of raw among the candidates.
@@ -208,7 +243,7 @@ class TrialTally(MergeableTally):
     ) -> None:
         self.fitted, self.folds, self.raw = fitted, tuple(folds), raw
         self.scoring = scoring
-        n_folds, size = self.folds[0].n_folds, len(fitted[0][0])
+        n_folds, size = self.folds[0].n_folds, len(fitted[-1][0])
         self.n = np.zeros((len(self.folds), n_folds), np.int64)
         self.first = np.zeros((*self.n.shape, size))
         self.second = np.zeros((*self.n.shape, size, size))
@@ -225,8 +260,9 @@ class TrialTally(MergeableTally):
         panel = take_rows(panel, rows, positives.take(rows))
         values = np.zeros((rows.size, self.first.shape[-1]))
         for fitted, numbers in zip(self.fitted, folds, strict=True):
-            values += self._score(panel, fitted, numbers)
-        values /= len(self.folds)
+            if fitted:
+                values += self._score(panel, fitted, numbers)
+        values /= sum(map(bool, self.fitted))
         raw = values[:, self.raw].copy()
         values -= raw[:, None]
         values[:, self.raw] = raw
@@ -283,6 +319,7 @@ def try_candidates(
     folds: Sequence[FoldAssignment] | None = None,
     seed: int = DEFAULT_SEED,
     also: Sequence[Candidate] = (),
+    screen: Screen | None = None,
 ) -> Passes[Trials]:
     """Evaluate every candidate out of fold.
 
@@ -302,6 +339,9 @@ def try_candidates(
         Of the default folds.
     also : sequence of Candidate
         Others that can be fitted on all rows afterwards, and are not tried.
+    screen : callable, optional
+        Given the trials of the last repeat alone, the candidates to try in the other repeats too.
+        Raw must be among them.
 
     Examples
     --------
@@ -320,27 +360,15 @@ def try_candidates(
     policy = policy or DeadLabelPolicy()
     folds = assign_folds(source, 5, seed=seed) if folds is None else tuple(folds)
     positives, counter = yield from _collect_positives(source, (*candidates, *also), folds)
-    counts = positives.counts(source.n_labels)
-    statistics = yield from counter.count(folds)
-    del counter  # large, and of no use to fits
-    fitted, fits, n_fits = fit_folds(source, positives, statistics, candidates, policy)
-    totals = source.totals() if source.partial else source.n_rows
-    unobservable = find_unobservable(
-        LabelTotals.alike(counts, totals), *find_prior(policy.prior, counts, totals)
-    )
-    ranked = _without_labels(fitted, unobservable)
-    if positives.n_rows.min() >= PATIENCE:
-        for maps in chain.from_iterable(ranked):
-            for guide, each in zip(ranked[0][0], maps, strict=True):
-                each.follow(guide)
-    tally = TrialTally(
-        ranked,
-        folds,
-        tuple(candidates).index(RAW),
-        replace(scoring, propensities=scoring.propensities_for(counts, source.n_rows)),
-    )
-    total, by_fold = (yield tally).result()
-    return Trials(
+    setting = Setting.of(source, folds, positives, policy, scoring)
+    first = len(folds) - 1 if screen is not None else 0
+    statistics = yield from counter.count(folds[first:], first)
+    if not first:
+        counter.narrow([], False)
+    fitted, fits, n_fits = setting.fit(dict(enumerate(statistics, first)), candidates)
+    del statistics
+    total, by_fold = yield from setting.rank([*([[]] * first), *fitted], candidates)
+    trials = Trials(
         candidates=tuple(candidates),
         metric=scoring.metric,
         k=scoring.k,
@@ -352,6 +380,84 @@ def try_candidates(
         fits=fits,
         fitted=fitted,
         n_fits=dict(n_fits),
+    )
+    if screen is None or not first:
+        return trials
+    return (yield from _try_again(setting, counter, trials, screen(trials)))
+
+
+class Setting(NamedTuple):
+    """What candidates are tried on, and how; ``ignored`` labels are never ranked."""
+
+    source: Source
+    folds: Sequence[FoldAssignment]
+    positives: FoldedPositives
+    policy: DeadLabelPolicy
+    scoring: Scoring
+    ignored: Bools
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        folds: Sequence[FoldAssignment],
+        positives: FoldedPositives,
+        policy: DeadLabelPolicy,
+        scoring: Scoring,
+    ) -> Setting:
+        """With propensities of all rows, and without the labels that no row can tell about."""
+        counts = positives.counts(source.n_labels)
+        totals = source.totals() if source.partial else source.n_rows
+        unobservable = find_unobservable(
+            LabelTotals.alike(counts, totals), *find_prior(policy.prior, counts, totals)
+        )
+        propensities = scoring.propensities_for(counts, source.n_rows)
+        scoring = replace(scoring, propensities=propensities)
+        return cls(source, folds, positives, policy, scoring, unobservable)
+
+    def fit(
+        self, statistics: dict[int, FoldStatistics], candidates: Sequence[Candidate]
+    ) -> tuple[list[MapsByFold], FoldFits, Counter[str]]:
+        """Maps of candidates without each fold of some repeats."""
+        return fit_folds(self.source, self.positives, statistics, candidates, self.policy)
+
+    def rank(
+        self, fitted: list[MapsByFold], candidates: Sequence[Candidate]
+    ) -> Passes[tuple[TrialSums, TrialSums]]:
+        """Sums of all rows and of each fold, as these maps rank them."""
+        ranked = _without_labels(fitted, self.ignored)
+        if self.positives.n_rows.min() >= PATIENCE:
+            for maps in chain.from_iterable(ranked):
+                for guide, each in zip(ranked[-1][0], maps, strict=True):
+                    each.follow(guide)
+        tally = TrialTally(ranked, self.folds, list(candidates).index(RAW), self.scoring)
+        sums: tuple[TrialSums, TrialSums] = (yield tally).result()
+        return sums
+
+
+def _try_again(
+    setting: Setting, counter: FoldCounter, once: Trials, candidates: Sequence[Candidate]
+) -> Passes[Trials]:
+    """Trials of the last repeat, with the other repeats of some of the candidates."""
+    counter.narrow(counts_needed(candidates), summary_needed(candidates))
+    statistics = yield from counter.count(setting.folds[:-1])
+    counter.narrow([], False)
+    more, _, n_more = setting.fit(dict(enumerate(statistics)), candidates)
+    del statistics
+    places = [once.candidates.index(each) for each in candidates]
+    last = [[maps[place] for place in places] for maps in once.fitted[-1]]
+    total, by_fold = yield from setting.rank([*more, last], candidates)
+    fitted = []
+    for repeat in more:
+        by_candidate = [dict(zip(candidates, maps, strict=True)) for maps in repeat]
+        fitted.append([[maps.get(each) for each in once.candidates] for maps in by_candidate])
+    return replace(
+        once,
+        total=once.total.with_candidates(places, total),
+        by_fold=once.by_fold.with_candidates(places, by_fold),
+        fitted=[*fitted, *once.fitted],
+        n_fits=dict(Counter(once.n_fits) + n_more),
+        losers=frozenset(once.candidates) - frozenset(candidates),
     )
 
 

@@ -51,6 +51,27 @@ def test_the_page_has_every_section(cells):
     assert f"{rung['value']:.4f} [{rung['low']:.4f}, {rung['high']:.4f}]" in page
 
 
+def test_parts_of_the_loss_have_paired_intervals(cells):
+    page = write_page(cells, "tafeng")
+    rungs = cells["lightgbm-r"]["test-split"]["ladder"]["rungs"]
+    gaps = [rungs[name]["minus_raw"] for name in ("unweighted", "what-if", "inversion", "isotonic")]
+    texts = [f"{gap['value']:.4f} [{gap['low']:.4f}, {gap['high']:.4f}]" for gap in gaps]
+    assert f"| lightgbm | {' | '.join(texts)} |" in page
+
+
+def test_a_study_under_another_protocol_says_so(cells):
+    page = write_page(cells, "instacart-baskets")
+    assert "under another protocol" in page
+    assert "under another protocol" not in write_page(cells, "tafeng")
+
+
+def test_a_page_of_another_number_of_labels_has_its_own_pictures_and_command(cells):
+    n_labels = cells["data"]["n_labels"]
+    page = write_page(cells, "tafeng", file=Path(f"kept/tafeng-{n_labels}.jsonl"))
+    assert f"python -m experiments tafeng --labels {n_labels} --finished" in page
+    assert set(re.findall(r"\]\((.*)-figure-1\.png", page)) == {f"tafeng-{n_labels}"}
+
+
 def test_tables_of_the_page_are_whole(cells):
     lines = write_page(cells, "tafeng").splitlines()
     tables = [list(rows) for table, rows in groupby(lines, lambda x: x.startswith("|")) if table]

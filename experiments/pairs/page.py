@@ -9,6 +9,7 @@ from typing import Any
 from experiments.pairs.arms import LEARNERS, Arm
 from experiments.pairs.cells import HARM, RULES
 from experiments.pairs.claims import find_claims
+from experiments.pairs.label_counts import label_count_section
 from experiments.pairs.paper import TABLE_1, is_papers_data
 from experiments.pairs.pictures import supplements
 from experiments.pairs.protocols import PROTOCOLS
@@ -116,7 +117,8 @@ def write_page(
     if about is not None:
         lines += _data_section(about)
     lines += ["## Table 1", "", *_table_section(cells, study, path.stem, papers)]
-    lines += [line for section in _sections(cells, path.stem) if section for line in (*section, "")]
+    sections = [label_count_section(study, path), *_sections(cells, path.stem)]
+    lines += [line for section in sections if section for line in (*section, "")]
     lines += [line for line in printed_section(cells, study) if papers]
     lines += ["## Which of the paper's claims hold here", "", *_claims(cells), ""]
     lines += [*cost_section(cells), ""]

@@ -1,4 +1,4 @@
-"""Studies of matched pairs: Ta-Feng, Instacart, Santander."""
+"""Studies of matched pairs: Ta-Feng, Instacart and its last baskets, Santander."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _run_pairs(
     if options.figures is not None:
         from experiments.pairs.pictures import write_pictures
 
-        write_pictures(cells, name, options.figures)
+        write_pictures(cells, study, options.figures)
     if options.tables is not None:
         from experiments.pairs.records import write_tables
 

@@ -9,6 +9,7 @@ from typing import Any
 from experiments.pairs.arms import LEARNERS, Arm
 from experiments.pairs.cells import HARM, RULES
 from experiments.pairs.claims import find_claims
+from experiments.pairs.label_counts import label_count_section
 from experiments.pairs.paper import TABLE_1, is_papers_data
 from experiments.pairs.pictures import supplements
 from experiments.pairs.protocols import PROTOCOLS
@@ -38,10 +39,18 @@ from experiments.pairs.tables import (
 )
 from experiments.store import RESULTS
 
+# Rungs whose difference to raw is a part of the loss, or returns one.
+_LOSS_PARTS = {
+    "unweighted": "loss",
+    "what-if": "slippage",
+    "inversion": "inversion returns",
+    "isotonic": "isotonic returns",
+}
 _STAGES = ("read", "prepare", "train", "score", "diagnose")
 TITLES = {
     "tafeng": "Ta-Feng: matched pairs",
     "instacart": "Instacart: matched pairs",
+    "instacart-baskets": "Instacart's last baskets: matched pairs",
     "santander": "Santander: matched pairs",
     "santander-sample": "Santander, the public sample: matched pairs",
 }
@@ -50,6 +59,17 @@ GENERATED = (
     "about people. "
     "The paper's numbers do not stand beside these; its claims do."
 )
+# How a study differs from the paper beyond its rows.
+PROTOCOL_NOTES = {
+    "instacart-baskets": [
+        "These are the paper's last baskets, complete and real, under another protocol: the file",
+        "has neither the earlier orders nor times. A row is a cart of four or more products. Its",
+        "first half, in the order of adding, is known (products, aisles, departments, how many);",
+        "what follows is ranked. Rows are split into three equal parts at random, seed 42, where",
+        "the paper splits by time. A known product never follows, and nothing keeps it from being",
+        "ranked. The paper's numbers do not stand beside these; its claims do.",
+    ]
+}
 OTHERS = "These are not the paper's data. Its numbers do not stand beside these; its claims do."
 UNKNOWN = "Whether these data were generated is not known: their cells do not say it."
 FORMS = ("instacart", "santander")  # that `python -m experiments generate` can make
@@ -67,10 +87,15 @@ def write_page(
     ``file`` holds the cells; ``tables`` is the folder that tables and figures were written to
     as numbers, if they were.
     """
-    source_file = (file or RESULTS / f"{study}.jsonl").as_posix()
+    path = file or RESULTS / f"{study}.jsonl"
+    source_file = path.as_posix()
     about = cells.get("data")
     papers = about is not None and is_papers_data(study, about)
+    title = TITLES.get(study, study)
     command = f"python -m experiments {study.replace('-sample', ' --sample')}"
+    if about is not None and path.stem == f"{study}-{about['n_labels']}":
+        title += f", {about['n_labels']:,} labels"
+        command += f" --labels {about['n_labels']}"
     source = (
         [f"with `--page`, from the cells in `{source_file}`. Each cell is a"]
         if tables is None
@@ -80,7 +105,7 @@ def write_page(
         ]
     )
     lines = [
-        f"# {TITLES.get(study, study)}",
+        f"# {title}",
         "",
         f"The paper's section 3. Made by `{command} --finished`",
         *source,
@@ -91,8 +116,9 @@ def write_page(
     ]
     if about is not None:
         lines += _data_section(about)
-    lines += ["## Table 1", "", *_table_section(cells, study, papers)]
-    lines += [line for section in _sections(cells, study) if section for line in (*section, "")]
+    lines += ["## Table 1", "", *_table_section(cells, study, path.stem, papers)]
+    sections = [label_count_section(study, path), *_sections(cells, path.stem)]
+    lines += [line for section in sections if section for line in (*section, "")]
     lines += [line for line in printed_section(cells, study) if papers]
     lines += ["## Which of the paper's claims hold here", "", *_claims(cells), ""]
     lines += [*cost_section(cells), ""]
@@ -106,6 +132,8 @@ def _format_origin(about: Any, study: str, papers: bool) -> list[str]:
     generated = (about or {}).get("generated")
     if generated:
         return [GENERATED]
+    if study in PROTOCOL_NOTES:
+        return ["", *PROTOCOL_NOTES[study]]
     return [OTHERS, UNKNOWN] if about and generated is None and study in FORMS else [OTHERS]
 
 
@@ -128,25 +156,25 @@ def _data_section(about: Any) -> list[str]:
     ]
 
 
-def _table_section(cells: Cells, study: str, papers: bool) -> list[str]:
+def _table_section(cells: Cells, study: str, prefix: str, papers: bool) -> list[str]:
     return [
         "MAP@K, test-split protocol: 30% of the test rows calibrate, 70% are evaluated. Ceiling,",
         "AUC and cells at 1.0 are of all test rows.",
         "",
         format_table_one(cells, TABLE_1[study] if papers else None),
         "",
-        f"![The loss of each pair, and the realized shift by cap]({study}-figure-1.png)",
+        f"![The loss of each pair, and the realized shift by cap]({prefix}-figure-1.png)",
         "",
-        f"![What the inversion returns, by realized shift]({study}-figure-2.png)",
+        f"![What the inversion returns, by realized shift]({prefix}-figure-2.png)",
         "",
     ]
 
 
-def _sections(cells: Cells, study: str) -> Iterator[list[str]]:
+def _sections(cells: Cells, prefix: str) -> Iterator[list[str]]:
     pictures = supplements(cells)
 
     def picture(name: str, caption: str) -> list[str]:
-        return [f"![{caption}]({study}-{name}.png)"] if name in pictures else []
+        return [f"![{caption}]({prefix}-{name}.png)"] if name in pictures else []
 
     for learner in LEARNERS:
         yield _ladder_section(cells, learner)
@@ -236,7 +264,17 @@ def loss_section(cells: Cells) -> list[str]:
         "no shares.",
         "",
         markdown(header, rows),
+        "",
+        "In MAP@K over raw, with paired intervals: all of the loss, the slippage (what-if less",
+        "raw), and what rungs of the ladder return.",
+        "",
+        markdown(["", *_LOSS_PARTS.values()], [_loss_parts(cells[arm.key], arm) for arm in there]),
     ]
+
+
+def _loss_parts(cell: Any, arm: Arm) -> list[str]:
+    rungs = cell["test-split"]["ladder"]["rungs"]
+    return [arm.learner, *(_interval(rungs[rung]["minus_raw"]) for rung in _LOSS_PARTS)]
 
 
 def verdict_section(cells: Cells) -> list[str]:

@@ -12,6 +12,8 @@ PAGES = {
     "mulan": ["mulan"],
     "tafeng": ["tafeng"],
     "santander-sample": ["santander", "--sample"],
+    "instacart": ["instacart-baskets"],
+    "instacart-400": ["instacart-baskets", "--labels", "400"],
     "selection-study": ["selection"],
     "leaf": ["leaf"],
     "synthetic": ["synthetic"],

@@ -40,7 +40,7 @@ def test_finished_cells_become_a_table_a_page_and_pictures(finished_study, tmp_p
     assert output.exit_code == 0, output.output
     assert re.search(r"raw score +\d\.\d{3} ", output.stdout)
     assert "lightgbm w=r" in output.stdout
-    assert (tmp_path / "page.md").read_text().startswith("# Ta-Feng: matched pairs\n")
+    assert (tmp_path / "page.md").read_text().startswith("# Ta-Feng: matched pairs, 9 labels\n")
     assert (tmp_path / "table-1.csv").exists()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.pairs.arms import distinct_arms
+from experiments.pairs.label_counts import label_count_section
 from experiments.pairs.page import verdict_section, write_page
 from experiments.pairs.paper import is_papers_data
 from experiments.pairs.pictures import (
@@ -18,6 +19,7 @@ from experiments.pairs.pictures import (
 )
 from experiments.pairs.protocols import PROTOCOLS
 from experiments.pairs.tables import table_one, verdict_rows
+from experiments.store import CellStore
 
 ROOT = Path(__file__).parents[3]
 ROWS = {"train": 8_248_933, "validation": 1_903_599, "test": 2_538_132}
@@ -49,6 +51,41 @@ def test_the_page_has_every_section(cells):
         assert f"\n## {title}" in page
     rung = cells["mlp-r"]["deployment"]["ladder"]["rungs"]["isotonic"]["map"]
     assert f"{rung['value']:.4f} [{rung['low']:.4f}, {rung['high']:.4f}]" in page
+
+
+def test_parts_of_the_loss_have_paired_intervals(cells):
+    page = write_page(cells, "tafeng")
+    rungs = cells["lightgbm-r"]["test-split"]["ladder"]["rungs"]
+    gaps = [rungs[name]["minus_raw"] for name in ("unweighted", "what-if", "inversion", "isotonic")]
+    texts = [f"{gap['value']:.4f} [{gap['low']:.4f}, {gap['high']:.4f}]" for gap in gaps]
+    assert f"| lightgbm | {' | '.join(texts)} |" in page
+
+
+def test_a_study_under_another_protocol_says_so(cells):
+    page = write_page(cells, "instacart-baskets")
+    assert "under another protocol" in page
+    assert "under another protocol" not in write_page(cells, "tafeng")
+
+
+def test_a_page_of_another_number_of_labels_has_its_own_pictures_and_command(cells):
+    n_labels = cells["data"]["n_labels"]
+    page = write_page(cells, "tafeng", file=Path(f"kept/tafeng-{n_labels}.jsonl"))
+    assert f"python -m experiments tafeng --labels {n_labels} --finished" in page
+    assert set(re.findall(r"\]\((.*)-figure-1\.png", page)) == {f"tafeng-{n_labels}"}
+
+
+def test_pairs_of_all_label_counts_stand_in_one_table(cells, tmp_path):
+    stores = {"shop": 9, "shop-2": 2, "shop-sample": 5}
+    for name, n_labels in stores.items():
+        data = cells["data"] | {"n_labels": n_labels}
+        for key, values in (cells | {"data": data}).items():
+            CellStore(tmp_path, name).write(key, {}, values, seconds=0, command="none")
+    for name in ("shop", "shop-2"):
+        section = "\n".join(label_count_section("shop", tmp_path / f"{name}.jsonl"))
+        raw = cells["mlp-r"]["test-split"]["ladder"]["rungs"]["raw"]["map"]["value"]
+        counts = re.findall(rf"\n\| (\d) \| mlp \|.* {raw:.4f} ", section)
+        assert counts == ["2", "9"]
+    assert label_count_section("other", tmp_path / "other.jsonl") == []
 
 
 def test_tables_of_the_page_are_whole(cells):

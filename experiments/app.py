@@ -19,6 +19,7 @@ from experiments.commands.supplement import (
     schematic,
     survey,
     synthetic,
+    wgboost,
 )
 from oddslip.cli.run import run
 
@@ -30,7 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 SECTIONS = (mulan, tafeng, santander, instacart, instacart_baskets)
-SUPPLEMENT = (leaf, synthetic, boundary, row_rankers, survey, schematic)
+SUPPLEMENT = (leaf, synthetic, wgboost, boundary, row_rankers, survey, schematic)
 OTHERS = (selection, foldable, rounds, row_aware, verdict_simulation, monitor_simulation)
 for command in (*SECTIONS, *SUPPLEMENT, *OTHERS, generate, archive):
     app.command()(command)

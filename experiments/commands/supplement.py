@@ -378,3 +378,43 @@ def foldable(
         for key, cell in cells.items()
     ]
     return _print_table("panel", "free choice", "MAP@K", "foldable MAP@K", rows=lines)
+
+
+def wgboost(
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(help="santander-sample, birds, medical, tafeng; may be given again. All."),
+    ] = None,
+    data: Data = None,
+    results: Results = RESULTS,
+    work: Annotated[Path, typer.Option(help="Where scores of labels are kept.")] = Path(
+        ".work/wgboost"
+    ),
+    finished: Finished = False,
+    page: Page = None,
+    json: Json = False,
+) -> None:
+    """Table S1's third model, Wasserstein gradient boosting, on public data.
+
+    Examples:
+
+      python -m experiments wgboost --dataset birds
+
+      python -m experiments wgboost --finished --page docs/paper/wgboost.md
+    """
+    from experiments.wgboost.page import value, write_page
+    from experiments.wgboost.study import DATASETS, RUNGS, reproduce_wgboost
+
+    check_outputs(page)
+    check_folders(results, work)
+    cells = reproduce_wgboost(
+        datasets=dataset or DATASETS, data=data, results=results, work=work, finished=finished
+    )
+    if page is not None:
+        write_text(page, write_page(cells))
+    if json:
+        return print_json(cells)
+    lines = [
+        [name, *(f"{value(cell, rung):.3f}" for rung in RUNGS)] for name, cell in cells.items()
+    ]
+    return _print_table("data set", *RUNGS, rows=lines)

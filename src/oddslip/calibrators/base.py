@@ -324,8 +324,8 @@ class SummaryCalibrator(Calibrator):
         return (yield from self._map_cells(cells))
 
     def _map_summary(
-        self, summary: Summary, near: None = None
-    ) -> tuple[LabelMaps, LabelRecord, None]:
+        self, summary: Summary, near: Any = None
+    ) -> tuple[LabelMaps, LabelRecord, Any]:
         """The maps fitted on a summary of the rows; there is no fit to start from."""
         cells = without_passes(Cells.read(summary))
         return *without_passes(self._map_cells(cells)), near

@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 
 from oddslip.calibrators import build_calibrator
 from oddslip.calibrators.fixed import build_inversion_maps, build_raw_maps
-from oddslip.calibrators.hierarchical import STRENGTH, mix_maps
+from oddslip.calibrators.hierarchical import MANY_LABELS, STRENGTH, mix_maps
 from oddslip.calibrators.logistic.moments import Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import (
@@ -99,6 +99,8 @@ class FoldFits:
         The counts that the candidates need.
     policy : DeadLabelPolicy
         Whose ``tau`` is that of each candidate.
+    near : mapping, optional
+        Fits of nearly the same rows to start from, by form.
     """
 
     def __init__(
@@ -108,11 +110,12 @@ class FoldFits:
         repeat: int,
         statistics: FoldStatistics,
         policy: DeadLabelPolicy,
+        near: Mapping[str, Any] | None = None,
     ) -> None:
         self.source, self.policy = source, policy
         self.n_fits: Counter[str] = Counter()
         self._cache: dict[tuple[Any, ...], Any] = {}
-        self._near: dict[str, Any] = {}
+        self.near: dict[str, Any] = dict(near or {})
         self._statistics = statistics
         self._totals = totals_by_fold(source, positives, repeat)
 
@@ -251,8 +254,8 @@ class FoldFits:
         if left_out is None:
             return run(self.source, self._fit_all_rows(form), what="fitting maps")
         calibrator = self._calibrator(form)
-        maps, record, fit = calibrator._map_summary(self._summary(left_out), self._near.get(form))
-        self._near[form] = fit
+        maps, record, fit = calibrator._map_summary(self._summary(left_out), self.near.get(form))
+        self.near[form] = fit
         return maps, record
 
     def _fit_all_rows(self, form: str) -> Passes[Fitted]:
@@ -337,22 +340,27 @@ def fit_folds(
     statistics: Mapping[int, FoldStatistics],
     candidates: Sequence[Candidate],
     policy: DeadLabelPolicy,
+    near: Mapping[str, Any] | None = None,
 ) -> tuple[list[MapsByFold], FoldFits, Counter[str]]:
     """Maps of every candidate without each fold, by repeat; the last repeat's fits; how many.
 
     ``statistics`` are those of each repeat by its number. What a fold alone needed is released
-    before the next.
+    before the next. With many labels a repeat starts from the fits of another, at first ``near``.
     """
     n_fits: Counter[str] = Counter()
+    many = source.n_labels >= MANY_LABELS
     maps: list[MapsByFold] = []
     n_folds = positives.n_rows.shape[1]
     with progress_bar("fitting maps", len(statistics) * n_folds) as advance:
         for repeat, fold_statistics in statistics.items():
-            fits = FoldFits(source, positives, repeat, fold_statistics, policy)
+            fits = FoldFits(
+                source, positives, repeat, fold_statistics, policy, near if many else None
+            )
             maps.append([])
             for fold in range(n_folds):
                 maps[-1].append([fits.fit(each, fold)[0] for each in candidates])
                 fits.forget(fold)
                 advance(1)
             n_fits += fits.n_fits
+            near = fits.near
     return maps, fits, n_fits

@@ -11,7 +11,7 @@ these are counted and ranked in the others, by two more passes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple
@@ -416,10 +416,13 @@ class Setting(NamedTuple):
         return cls(source, folds, positives, policy, scoring, unobservable)
 
     def fit(
-        self, statistics: dict[int, FoldStatistics], candidates: Sequence[Candidate]
+        self,
+        statistics: dict[int, FoldStatistics],
+        candidates: Sequence[Candidate],
+        near: Mapping[str, Any] | None = None,
     ) -> tuple[list[MapsByFold], FoldFits, Counter[str]]:
         """Maps of candidates without each fold of some repeats."""
-        return fit_folds(self.source, self.positives, statistics, candidates, self.policy)
+        return fit_folds(self.source, self.positives, statistics, candidates, self.policy, near)
 
     def rank(
         self, fitted: list[MapsByFold], candidates: Sequence[Candidate]
@@ -442,7 +445,7 @@ def _try_again(
     counter.narrow(counts_needed(candidates), summary_needed(candidates))
     statistics = yield from counter.count(setting.folds[:-1])
     counter.narrow([], False)
-    more, _, n_more = setting.fit(dict(enumerate(statistics)), candidates)
+    more, _, n_more = setting.fit(dict(enumerate(statistics)), candidates, once.fits.near)
     del statistics
     places = [once.candidates.index(each) for each in candidates]
     last = [[maps[place] for place in places] for maps in once.fitted[-1]]

@@ -90,7 +90,7 @@ def test_candidates_differ_in_flexibility_and_raw_is_the_simplest():
     assert len(set(places)) == len(places)
     assert " ".join(CANDIDATES) == (
         "raw inversion label_free pooled temperature offset halfway hierarchical platt beta shrunk "
-        "hierarchical_isotonic isotonic"
+        "hierarchical_isotonic isotonic row_aware"
     )
 
 

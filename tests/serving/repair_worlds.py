@@ -7,6 +7,8 @@ import numpy as np
 
 from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.policy import LabelRecord
+from oddslip.calibrators.row_aware import add_stage
+from oddslip.calibrators.row_stage import RowStage
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "calibrators"))
 from map_worlds import draw_maps, draw_scores
@@ -33,3 +35,23 @@ def draw_repair(seed, most_labels=40, most_rows=6, label_names=None):
     k = int(rng.integers(1, shape[1] + 1))
     names = None if label_names is None else label_names(shape[1])
     return as_repair(maps, names), scores, k
+
+
+def draw_row_aware(seed, n_rows=30, n_labels=12, label_names=None, **numbers):
+    """A repair with a row-aware stage behind maps of every form of log-odds, and scores."""
+    rng = np.random.default_rng(seed)
+    kind = str(rng.choice(["probability", "margin"]))
+    scores = draw_scores(rng, kind, [np.float32, np.float64][seed % 2], n_rows, n_labels)
+    size = int(rng.integers(0, n_labels))
+    others = [rng.permutation(np.delete(np.arange(n_labels), j))[:size] for j in range(n_labels)]
+    partners = np.sort(np.array(others, np.int32).reshape(n_labels, size), axis=1)
+    coefficients = {"slope": rng.uniform(-0.5, 0.5), "intercept": rng.normal(), "support": 1.5}
+    stage = RowStage(
+        **(coefficients | numbers),
+        partners=partners,
+        lift=rng.normal(0, 1, partners.shape),
+        prevalence=rng.random(n_labels),
+    )
+    return as_repair(
+        add_stage(draw_maps(rng, kind, "log_odds", scores), stage), label_names
+    ), scores

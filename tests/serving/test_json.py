@@ -15,7 +15,7 @@ from oddslip.io.json import verify_checksum
 from oddslip.serving.json import describe_maps
 
 sys.path.insert(0, str(Path(__file__).parent))
-from repair_worlds import draw_repair
+from repair_worlds import draw_repair, draw_row_aware
 
 ROOT = Path(__file__).parents[2]
 READER = ROOT / "examples" / "read_maps.js"
@@ -88,7 +88,11 @@ def test_every_field_of_the_document_is_in_the_schema_and_the_other_way_round(tm
         fields |= document.keys()
         for label in document["labels"]:
             label_fields |= label.keys()
-    assert fields == schema["properties"].keys() == set(schema["required"])
+    repair, _ = draw_row_aware(0)
+    document = json.loads(json.dumps(describe_maps(repair) | {"sha256": "0" * 64}))
+    conform(document, schema, schema)
+    assert document.keys() == schema["properties"].keys() == fields | {"stage"}
+    assert fields == set(schema["required"])
     assert label_fields == schema["$defs"]["label"]["properties"].keys()
 
 

@@ -138,6 +138,11 @@ _ENTRIES = (
         rung=True,
     ),
     Entry(
+        "row_aware",
+        "hierarchical, and a stage that adds what a row's other labels say",
+        flexibility=120,
+    ),
+    Entry(
         "hierarchical_isotonic",
         "isotonic over hierarchical where positives are many",
         "HierarchicalIsotonic",

@@ -283,5 +283,6 @@ def probabilities_of(maps: LabelMaps) -> Floats:
     if maps.kind == "probability":
         centres = 1 / (1 + np.exp(-centres))
     scores = np.repeat(centres[:, None], maps.n_labels, axis=1)
-    mapped = maps.transform_panel(Panel(scores, kind=maps.kind), np.float64)
+    # The maps alone: these are no rows, of which a row-aware stage could tell anything.
+    mapped = LabelMaps.transform_panel(maps, Panel(scores, kind=maps.kind), np.float64)
     return np.ascontiguousarray(mapped.T)

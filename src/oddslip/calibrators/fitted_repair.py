@@ -15,15 +15,18 @@ from numpy.typing import NDArray
 
 from oddslip import __version__
 from oddslip.calibrators.fingerprint import Fingerprint, probabilities_of, take_fingerprint
-from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.maps import LabelMaps, rank_values
 from oddslip.calibrators.policy import LabelRecord
 from oddslip.calibrators.prior_shift import PriorShift, find_prior_shift
 from oddslip.calibrators.repair_file import (
     MAP_ARRAYS,
     RECORD_ARRAYS,
+    STAGE_ARRAYS,
+    STAGE_NUMBERS,
     read_repair_file,
     write_repair_file,
 )
+from oddslip.calibrators.row_aware import RowAwareMaps, read_maps, reject_stage
 from oddslip.core.panel import Panel, SparsePanel, check_k
 from oddslip.core.results import as_frame, html_table, name_ranking, plain
 from oddslip.core.row_ids import match_labels
@@ -105,6 +108,7 @@ class FittedRepair:
         except TypeError as error:
             raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
         if not source.ordered:
+            reject_stage(self.maps, "a table")
             _reject_shift(prior_shift)
             return source.transform(maps, dtype)  # type: ignore[no-any-return]
         out = np.empty((source.n_rows, source.n_labels), dtype)
@@ -178,6 +182,7 @@ class FittedRepair:
         source, order = self._open(scores, exclude, nan, threads)
         k = check_k(k, source.n_labels)
         if not source.ordered:
+            reject_stage(self.maps, "a table")
             _reject_shift(prior_shift)
             return source.rank(k, self._maps(order))
         shift = self._read_shift(prior_shift, source, order)
@@ -234,6 +239,7 @@ class FittedRepair:
                 "prior_shift needs a repair with a fingerprint, got one saved by an older version. "
                 "Fit it again."
             )
+        reject_stage(self.maps, "prior_shift")
         now, maps = take_fingerprint(source), self._maps(order)
         return find_prior_shift(
             self.fingerprint.take(order), now, probabilities_of(maps), source.label_names
@@ -243,6 +249,7 @@ class FittedRepair:
         """Shift of the log-odds of each label of the source, or None."""
         if shift is None:
             return None
+        reject_stage(self.maps, "prior_shift")
         if isinstance(shift, str) and shift == "em":
             shift = self._find_shift(source, order)
         if not isinstance(shift, PriorShift) or shift.shift.size != source.n_labels:
@@ -474,15 +481,10 @@ def shift_odds(probabilities: Floats, shift: Floats) -> Floats:
 
 def _rank(maps: LabelMaps, panel: Panel, k: int, shift: Floats) -> NDArray[np.int32]:
     """Top k by shifted values."""
-    from oddslip.kernels.keys import keys_of
-    from oddslip.kernels.topk import rank_keys
-
     values = maps.values(panel)
     shifted = values + shift if maps.scale == "log_odds" else shift_odds(values, shift)
-    shifted[values == -np.inf] = np.finfo(np.float64).min  # excluded
-    keys = keys_of(np.ascontiguousarray(shifted), "margin")
-    columns: NDArray[np.int32] = rank_keys(keys, k, None, panel.absent)[0]
-    return columns
+    shifted[values == -np.inf] = -np.inf  # excluded
+    return rank_values(shifted, panel, k)
 
 
 def _reject_shift(prior_shift: Any) -> None:
@@ -573,6 +575,10 @@ def save_repair(repair: FittedRepair, path: FilePath) -> None:
         for owner, names in ((repair.maps, MAP_ARRAYS), (repair.record, RECORD_ARRAYS))
         for name in names
     }
+    if isinstance(repair.maps, RowAwareMaps):
+        stage = repair.maps.stage
+        header["stage"] = {name: float(getattr(stage, name)) for name in STAGE_NUMBERS}
+        arrays |= {name: getattr(stage, name).reshape(-1) for name in STAGE_ARRAYS}
     if repair.fingerprint is not None:
         arrays |= repair.fingerprint.to_arrays()
     write_repair_file(path, header, arrays)
@@ -595,7 +601,7 @@ def load_repair(path: FilePath) -> FittedRepair:
     """
     stored = read_repair_file(path)
     return FittedRepair(
-        maps=LabelMaps(**stored.maps._asdict()),
+        maps=read_maps(stored.maps, stored.stage),
         label_names=stored.label_names,
         record=LabelRecord(
             action=stored.action,

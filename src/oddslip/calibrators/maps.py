@@ -336,6 +336,24 @@ class LabelMaps:
         return levels
 
 
+def rank_values(values: Floats, panel: Panel, k: int) -> NDArray[np.int32]:
+    """Top k of every row by values of all cells, or of the listed cells of a sparse panel."""
+    from oddslip.kernels.keys import keys_of
+    from oddslip.kernels.topk import rank_keys, rank_lists
+
+    # Infinite values have no key: they get those of the largest floats, which no other may have.
+    largest = np.finfo(np.float64).max
+    limit = np.nextafter(largest, 0.0)
+    finite = np.clip(values, -limit, limit)
+    values = np.where(np.isinf(values), np.copysign(largest, values), finite)
+    if isinstance(panel, SparsePanel) and values.ndim == 1:
+        keys = keys_of(values[None], "margin")[0]
+        listed: NDArray[np.int32] = rank_lists(*panel.positions, keys, k)[0]
+        return listed
+    columns: NDArray[np.int32] = rank_keys(keys_of(values, "margin"), k, None, panel.absent)[0]
+    return columns
+
+
 def bounds_of(kind: Kind, dtype: Any) -> tuple[float, float]:
     """The lowest and the highest valid score."""
     top = 1.0 if kind == "probability" else float(np.finfo(dtype).max)

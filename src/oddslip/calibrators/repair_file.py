@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.map_forms import PlainMaps, check_maps
+from oddslip.calibrators.row_stage import RowStage, check_stage
 from oddslip.core.arguments import check_k, check_names
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.io.container import START, older_kind, read_container, read_start, write_container
@@ -33,6 +34,8 @@ MAP_ARRAYS = {
     "y": "<f8",
 }
 RECORD_ARRAYS = {"n_positives": "<i8", "prior": "<f8", "dead": "|b1"}
+STAGE_ARRAYS = {"partners": "<i4", "lift": "<f8", "prevalence": "<f8"}
+STAGE_NUMBERS = ("slope", "intercept", "support")
 FINGERPRINT_ARRAYS = {
     "bin_first": "<i8",
     "bin_size": "<i8",
@@ -62,19 +65,21 @@ class RepairFile(NamedTuple):
     prior_source: str
     n_rows: int
     fingerprint: dict[str, Any] | None
+    stage: RowStage | None
 
 
 def write_repair_file(path: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write the header and the arrays of a repair, atomically, and read them back first."""
-    dtypes = array_types(header["fingerprint"])
+    dtypes = array_types(header["fingerprint"], header.get("stage"))
     members = {name: np.asarray(arrays[name], dtype) for name, dtype in dtypes.items()}
     write_container(path, "repair", header, members, check=read_repair_file)
 
 
-def array_types(fingerprint: Any) -> dict[str, str]:
-    """Names and types of the arrays of a file, in their order, with a fingerprint or without."""
+def array_types(fingerprint: Any, stage: Any = None) -> dict[str, str]:
+    """Names and types of the arrays of a file, in their order; None for what it does not hold."""
     types = MAP_ARRAYS | RECORD_ARRAYS
-    return types if fingerprint is None else types | FINGERPRINT_ARRAYS
+    types |= {} if fingerprint is None else FINGERPRINT_ARRAYS
+    return types if stage is None else types | STAGE_ARRAYS
 
 
 def read_repair_file(path: Any) -> RepairFile:
@@ -148,9 +153,9 @@ def _parse_older(body: bytes) -> tuple[Header, Arrays]:
 
 
 def _validate(header: Header, arrays: Arrays) -> RepairFile:
-    fingerprint = header.get("fingerprint")
+    fingerprint, stage = header.get("fingerprint"), header.get("stage")
     types = {name: array.dtype.str for name, array in arrays.items() if array.ndim == 1}
-    if list(types.items()) != list(array_types(fingerprint).items()):
+    if list(types.items()) != list(array_types(fingerprint, stage).items()):
         raise ValueError("unexpected arrays")
     maps = PlainMaps(
         kind=header["kind"],
@@ -178,7 +183,24 @@ def _validate(header: Header, arrays: Arrays) -> RepairFile:
         prior_source=str(header["prior_source"]),
         n_rows=header["n_rows"],
         fingerprint=fingerprint,
+        stage=None if stage is None else _read_stage(stage, arrays, maps),
     )
+
+
+def _read_stage(header: Any, arrays: Arrays, maps: PlainMaps) -> RowStage:
+    """The row-aware stage, validated."""
+    shape = maps.code.size, -1
+    numbers = {name: header[name] for name in STAGE_NUMBERS}
+    if any(type(number) is not float for number in numbers.values()):
+        raise InvalidInput("coefficients of a row stage must be numbers.")
+    stage = RowStage(
+        **numbers,
+        partners=arrays["partners"].reshape(shape),
+        lift=arrays["lift"].reshape(shape),
+        prevalence=arrays["prevalence"],
+    )
+    check_stage(stage, maps)
+    return stage
 
 
 def _check_record(arrays: Arrays, n_rows: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.map_forms import AFFINE, BETA, CONSTANT, EXCLUDED, IDENTITY, KNOTS
+from oddslip.calibrators.row_aware import reject_stage
 from oddslip.core.types import Floats, Ints
 from oddslip.errors import InvalidInput
 
@@ -46,6 +47,7 @@ def affine_of(repair: FittedRepair) -> Affine:
     of -700, which ranks it last.
     """
     maps = repair.maps
+    reject_stage(maps, "a fold")
     for code, form in _FORMS.items():
         at = np.flatnonzero(maps.code == code)
         if at.size:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any
@@ -23,10 +23,18 @@ from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_ids import need_ids
 from oddslip.core.types import Floats, JsonObject, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label, resolve_weights
+from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import Scoring, metric_name, resolve_propensities
 from oddslip.metrics.evaluation import Estimate
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import FoldAssignment, assign_folds
+from oddslip.selection.row_aware import (
+    MAX_LABELS,
+    ROW_AWARE,
+    StageTrial,
+    can_try_stage,
+    try_stage,
+)
 from oddslip.selection.rules import Choice, Rule, read_rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
@@ -220,6 +228,32 @@ def make_table(rule: Rule, trials: Trials, choice: Choice) -> SelectionTable:
     )
 
 
+def add_stage_line(table: SelectionTable, stage: StageTrial, rule: Rule) -> SelectionTable:
+    """The table with a line of the row-aware stage, which is chosen if it passes the guard."""
+    gains, errors = stage.trials.gains()
+    gain, error = stage.gain()
+    metric = metric_name(table.metric, table.k)
+    chosen, why = table.chosen, table.why
+    if rule.row_guard is not None and stage.passes(rule.row_guard):
+        before = stage.trials.candidates[stage.place - 1].name
+        asked = "asked for by name" if rule.fixed else f"{rule.row_guard:g} are asked for"
+        why = (
+            f"row_aware gains {gain:.4f} in out-of-fold {metric} over {before}, by labels that "
+            f"occur together: {gain / error if error else 0.0:.1f} standard errors; {asked}."
+        )
+        chosen = ROW_AWARE.name
+    return replace(
+        table,
+        chosen=chosen,
+        why=why,
+        candidates=(*table.candidates, ROW_AWARE.name),
+        means=(*table.means, float(stage.trials.means[stage.place])),
+        standard_errors=(*table.standard_errors, float(errors[stage.place])),
+        repeats=(*table.repeats, stage.trials.n_repeats),
+        _gains=(*table._gains, float(gains[stage.place])),
+    )
+
+
 class Repair(ScoreTransformer):
     """Choose a calibrator by the metric that is deployed, on the calibration rows, and fit it.
 
@@ -331,23 +365,60 @@ class Repair(ScoreTransformer):
             prior=by_label("prior", self.prior, names),
             weights=by_label("weights", self.weights, names),
         )
+        folds = self._assign_folds(source, rule.repeats_for(source.n_rows))
+        scoring = Scoring(self.k, self.metric, propensities)
         computation = try_candidates(
             source,
             candidates,
-            Scoring(self.k, self.metric, propensities),
+            scoring,
             policy,
-            folds=self._assign_folds(source, rule.repeats_for(source.n_rows)),
+            folds=folds,
             seed=self.seed,
             screen=rule.foldable_contenders if self.foldable else rule.contenders,
         )
         trials = run(source, computation, what="trying candidates")
         choice = rule.choose_foldable(trials) if self.foldable else rule.choose(trials)
         chosen = trials.candidates[choice.place]
-        self.chosen_, self.why_ = chosen.name, choice.why
-        self.table_ = make_table(rule, trials, choice)
-        expected = Expected(self.metric, *trials.level(choice.place))
-        findings = {"chosen": chosen.name, "why": choice.why}
-        return FitResult(*trials.fits.fit(chosen, None), expected, findings)
+        stage = self._try_stage(rule, trials, choice.place, folds, scoring, policy)
+        table = make_table(rule, trials, choice)
+        fit = FitResult(
+            *trials.fits.fit(chosen, None), Expected(self.metric, *trials.level(choice.place))
+        )
+        if stage is not None:
+            table = add_stage_line(table, stage, rule)
+            if table.chosen == ROW_AWARE.name:
+                level = stage.trials.level(stage.place)
+                fit = FitResult(stage.maps, stage.record, Expected(self.metric, *level))
+        self.table_, self.chosen_, self.why_ = table, table.chosen, table.why
+        return fit._replace(findings={"chosen": table.chosen, "why": table.why})
+
+    def _try_stage(
+        self,
+        rule: Rule,
+        trials: Trials,
+        chosen: int,
+        folds: Sequence[FoldAssignment],
+        scoring: Scoring,
+        policy: DeadLabelPolicy,
+    ) -> StageTrial | None:
+        """The row-aware stage behind the choice, where the rule has one."""
+        if rule.row_guard is None or (self.foldable and rule.fixed is None):
+            return None
+        stage = None
+        if self.foldable:
+            wanted = 'without foldable, or with rule="hierarchical"'
+        elif can_try_stage(trials):
+            computation = try_stage(trials, chosen, folds, scoring, policy)
+            stage = run(trials.fits.source, computation, what="trying the row-aware stage")
+            wanted = 'with fewer labels per row, or with rule="hierarchical"'
+        else:
+            wanted = 'with rule="hierarchical"'
+        if stage is None and rule.fixed is not None:
+            raise InvalidInput(
+                f"rule {rule.name!r} needs 3 to {MAX_LABELS:,} labels of rows on this machine, and "
+                f"cannot be folded. Fit {wanted}."
+            )
+        return stage
 
     def _assign_folds(self, source: Source, n_repeats: int) -> Sequence[FoldAssignment]:
         """Folds of the calibration rows, for each repeat."""

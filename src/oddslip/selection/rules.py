@@ -29,6 +29,7 @@ NEAR = 2.0  # standard errors by which the best must beat hierarchical to be tak
 # A loss that matters, where nothing surely beats raw: so much of the metric, or such a share of
 # what raw has, whichever is less.
 TOLERANCE, TOLERATED_SHARE = 0.01, 0.02
+ROW_GUARD = 2.0  # standard errors by which the row-aware stage must beat what was chosen
 REPEATS = 3  # times the folds are drawn
 MANY_ROWS = 20_000  # from here on how folds fall hardly matters, and they are drawn once
 # Standard errors by which two more repeats may move a paired difference. On the cells of
@@ -70,6 +71,9 @@ class Rule:
         the better mean and is sure, by its guard, not to lose what matters.
     fixed : Candidate, optional
         Take this one whatever the values are.
+    row_guard : float, optional
+        Standard errors by which the row-aware stage must beat the chosen candidate to be used;
+        -inf uses it in any case, None never.
     listed : bool
         Equal means go to the candidate that is listed first, not to the simpler one.
 
@@ -94,6 +98,7 @@ class Rule:
     near: float = 0.0
     leaning: tuple[Candidate, ...] = ()
     fixed: Candidate | None = None
+    row_guard: float | None = None
     listed: bool = False
 
     def __post_init__(self) -> None:
@@ -267,6 +272,13 @@ RULES = {
         favourite=HIERARCHICAL,
         near=NEAR,
         leaning=(HIERARCHICAL,),
+    ),
+    "row_aware": Rule(
+        "row_aware",
+        (RAW, HIERARCHICAL),
+        n_repeats=REPEATS,
+        fixed=HIERARCHICAL,
+        row_guard=-np.inf,
     ),
 }
 

@@ -14,6 +14,7 @@ from oddslip.calibrators.map_forms import (
     KNOTS,
     compared_constants,
 )
+from oddslip.calibrators.row_aware import RowAwareMaps
 from oddslip.core.types import FilePath, JsonObject
 from oddslip.io.json import with_checksum
 from oddslip.io.paths import check_path
@@ -21,6 +22,7 @@ from oddslip.serving.export import Export, describe_repair, names_of, write_expo
 from oddslip.serving.map_pieces import FORMS
 
 SCHEMA = "oddslip.maps/1"
+STAGE_SCHEMA = "oddslip.maps/2"  # with a row-aware stage, which readers of the first must refuse
 
 
 def export_json(repair: FittedRepair, path: FilePath) -> Export:
@@ -55,10 +57,14 @@ def describe_maps(repair: FittedRepair) -> JsonObject:
         {"x": maps.x[start:stop].tolist(), "y": maps.y[start:stop].tolist()}
         for start, stop in ranges
     ]
-    return {
+    document: JsonObject = {
         "schema": SCHEMA,
         **describe_repair(repair),
         "step": bool(maps.step),
         "knots": knots,
         "labels": labels,
     }
+    if isinstance(maps, RowAwareMaps):
+        stage = {name: np.asarray(value).tolist() for name, value in maps.stage._asdict().items()}
+        document |= {"schema": STAGE_SCHEMA, "stage": stage}
+    return document

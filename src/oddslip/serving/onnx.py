@@ -29,6 +29,7 @@ from oddslip.calibrators.map_forms import (
     compared_constants,
     lay_knots,
 )
+from oddslip.calibrators.row_aware import reject_stage
 from oddslip.core.arguments import check_k
 from oddslip.core.panel import Panel
 from oddslip.core.types import Array, FilePath, Ints
@@ -103,6 +104,7 @@ def repair_graph(
     from onnx import TensorProto, checker, helper
 
     maps = repair.maps
+    reject_stage(maps, "ONNX")
     kind = {"float64": TensorProto.DOUBLE, "float32": TensorProto.FLOAT}
     graph = _Graph(maps, np.dtype(precision))
     start = "scores"

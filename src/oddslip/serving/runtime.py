@@ -34,6 +34,7 @@ from oddslip.calibrators.map_forms import (
     lay_knots,
 )
 from oddslip.calibrators.repair_file import RepairFile, read_repair_file
+from oddslip.calibrators.row_stage import RowStage
 from oddslip.core.arguments import check_k, reject_masked
 from oddslip.core.row_ids import counts_up, is_frame, match_labels, row_names
 from oddslip.errors import InvalidInput
@@ -65,7 +66,7 @@ class Runtime:
         self.calibrator = stored.calibrator
         self.parameters = stored.parameters
         maps = stored.maps
-        self._maps = _Maps(maps, compared_constants(maps), lay_knots(maps))
+        self._maps = _Maps(maps, compared_constants(maps), lay_knots(maps), stored.stage)
         self._places = {name: at for at, name in enumerate(stored.label_names or ())}
 
     def __repr__(self) -> str:
@@ -101,7 +102,7 @@ class Runtime:
             raise InvalidInput(f"dtype must be float32 or float64, got {out_dtype}.")
         out = np.empty(rows.shape, out_dtype)
         for part, cells in _parts(rows, missing):
-            out[part] = maps.probabilities(cells)
+            out[part] = maps.probabilities(cells, None if missing is None else missing[part])
         if missing is not None:
             out[missing] = np.nan
         return out[0] if np.ndim(scores) == 1 else out
@@ -150,10 +151,11 @@ class Runtime:
             excluded = excluded if labels is None else excluded[:, labels]
         out = np.empty((len(rows), k), np.int32)
         for part, cells in _parts(rows, absent):
-            values = maps.values(cells)
-            for mask in (absent, excluded):
-                if mask is not None:
-                    values[mask[part]] = np.nan
+            hidden = [mask[part] for mask in (absent, excluded) if mask is not None]
+            mask = np.logical_or.reduce(hidden) if hidden else None
+            values = maps.values(cells, mask)
+            if mask is not None:
+                values[mask] = np.nan
             rows_at, columns = _contenders(values, min(k, values.shape[1]), maps.slack)
             maps.refine(cells, values, rows_at, columns)
             out[part] = _best(values, rows_at, columns, k, labels)
@@ -332,8 +334,10 @@ class _Knots(NamedTuple):
 class _Maps:
     """The maps of some labels, evaluated for all labels of one form at a time."""
 
-    def __init__(self, maps: PlainMaps, constants: Floats, table: Floats) -> None:
-        self.plain, self.constants, self.table = maps, constants, table
+    def __init__(
+        self, maps: PlainMaps, constants: Floats, table: Floats, stage: RowStage | None
+    ) -> None:
+        self.plain, self.constants, self.table, self.stage = maps, constants, table, stage
         self.margin, self.odds = maps.kind == "margin", maps.scale == "log_odds"
         self.labels = {form: np.flatnonzero(maps.code == form) for form in range(EXCLUDED + 1)}
         knotted = self.labels[KNOTS]
@@ -352,7 +356,9 @@ class _Maps:
         """Upper bound on the error of values if functions are wrong in their last digits."""
         at = np.concatenate([self.labels[form] for form in (AFFINE, BETA, IDENTITY)])
         exact = self.margin == self.odds and not self.labels[BETA].size
-        if not at.size or exact:  # log-odds of margins, and probabilities of probabilities
+        if (
+            not at.size or exact or self.stage is not None
+        ):  # log-odds of margins, and probabilities of probabilities
             return 0.0
         a, b, c = (np.abs(each[at]) for each in (self.plain.a, self.plain.b, self.plain.c))
         # Logarithms of clipped probabilities are below 28, those of margins as large as margins.
@@ -361,15 +367,26 @@ class _Maps:
     def take(self, labels: NDArray[np.int64]) -> _Maps:
         """The maps of some labels, in this order."""
         arrays: dict[str, Any] = {name: getattr(self.plain, name)[labels] for name in PER_LABEL}
-        return _Maps(self.plain._replace(**arrays), self.constants[labels], self.table)
+        stage = None if self.stage is None else self.stage.take(labels)
+        return _Maps(self.plain._replace(**arrays), self.constants[labels], self.table, stage)
 
-    def values(self, cells: Floats) -> Floats:
+    def values(self, cells: Floats, absent: NDArray[np.bool_] | None) -> Floats:
         """Values to compare, exact to within `slack`; -inf for excluded labels."""
-        return self._map(cells, NUMPY, to_probability=False)
+        if self.stage is None:
+            return self._map(cells, NUMPY, to_probability=False)
+        probabilities = self._map(cells, _c_library(), to_probability=True)
+        hidden = self.plain.code == EXCLUDED
+        surprise = self.stage.find_surprise(
+            probabilities, hidden if absent is None else hidden | absent
+        )
+        log_odds = self._map(cells, _c_library(), to_probability=False)
+        return self.stage.adjust(log_odds, self.stage.find_support(surprise))
 
-    def probabilities(self, cells: Floats) -> Floats:
+    def probabilities(self, cells: Floats, absent: NDArray[np.bool_] | None) -> Floats:
         """Calibrated probabilities; 0 for excluded labels."""
-        return self._map(cells, _c_library(), to_probability=True)
+        if self.stage is None or self.stage.changes_nothing:
+            return self._map(cells, _c_library(), to_probability=True)
+        return _sigmoid(self.values(cells, absent), _c_library())
 
     @np.errstate(all="ignore")
     def refine(

@@ -13,6 +13,7 @@ import numpy as np
 
 from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.map_forms import CLIP, LOWEST
+from oddslip.calibrators.row_aware import reject_stage
 from oddslip.core.arguments import check_k
 from oddslip.core.types import FilePath
 from oddslip.errors import InvalidInput
@@ -139,6 +140,7 @@ def write_sql(
     columns: tuple[str, str, str] = ("row", "label", "score"),
 ) -> Iterator[str]:
     """The statements, in parts; the arguments are those of `export_sql`."""
+    reject_stage(repair.maps, "SQL")
     if dialect not in DIALECTS:
         raise InvalidInput(f"dialect must be one of {', '.join(DIALECTS)}, got {dialect!r:.60}.")
     if k is not None:

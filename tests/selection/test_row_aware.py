@@ -1,0 +1,96 @@
+"""The row-aware stage: when it is used, and what does not matter to it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from oddslip.errors import InvalidInput
+from oddslip.selection import Repair
+from oddslip.selection.rules import ROW_GUARD, RULES
+from oddslip.sources import base as sources
+
+GUARDED = replace(RULES["auto"], row_guard=ROW_GUARD)
+
+
+def draw_rows(seed, together, n_rows=1500, n_labels=16):
+    """Scores that see a label's own features, and rows whose labels share a topic beside them."""
+    rng = np.random.default_rng(seed)
+    world = np.random.default_rng(99)
+    level, shift = world.normal(-2, 0.5, n_labels), world.normal(0, 1, n_labels)
+    topic = rng.integers(0, n_labels // 4, n_rows)
+    inside = np.arange(n_labels) // 4 == topic[:, None]
+    own = rng.normal(size=(n_rows, n_labels)) + level
+    truth = rng.random(own.shape) < expit(own + together * inside)
+    return expit(own + shift + 0.5 * together * inside), truth
+
+
+def test_labels_that_occur_together_use_the_stage_and_gain_on_other_rows():
+    from oddslip import evaluate
+
+    repair = Repair(k=3, rule=GUARDED).fit(*draw_rows(0, 2.0))
+    assert repair.chosen_ == "row_aware"
+    assert "occur together" in repair.why_
+    scores, truth = draw_rows(1, 2.0)
+    alone = Repair(k=3, rule="hierarchical").fit(*draw_rows(0, 2.0))
+    maps = [evaluate(each.transform(scores), truth, k=3)["map"].value for each in (repair, alone)]
+    assert maps[0] > maps[1] + 0.005
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_independent_labels_do_not_pass_the_guard(seed):
+    assert Repair(k=3, rule=GUARDED).fit(*draw_rows(seed, 0.0, 800)).chosen_ != "row_aware"
+
+
+def test_blocks_and_threads_change_no_bit(monkeypatch):
+    scores, truth = draw_rows(2, 2.0)
+    whole = Repair(k=3, rule="row_aware").fit(scores, truth, threads=1)
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 16 * 8 * 100)
+    cut = Repair(k=3, rule="row_aware").fit(scores, truth, threads=1)
+    shared = Repair(k=3, rule="row_aware").fit(scores, truth, threads=3)
+    np.testing.assert_array_equal(
+        shared.transform(scores, threads=3), cut.transform(scores, threads=1)
+    )
+    assert shared.table_.to_dict() == cut.table_.to_dict()
+    np.testing.assert_allclose(cut.transform(scores), whole.transform(scores), rtol=1e-9)
+    np.testing.assert_array_equal(cut.rank(scores), whole.rank(scores))
+
+
+def test_a_weight_of_two_is_a_row_twice():
+    scores, truth = draw_rows(3, 2.0, 600)
+    times = 1 + (np.arange(600) % 2)
+    ids = np.repeat(np.arange(600), times)
+    weighted = Repair(k=3, rule="row_aware").fit(scores, truth, sample_weight=times)
+    stage = weighted.fitted_.maps.stage
+    np.testing.assert_allclose(stage.prevalence, truth[ids].mean(axis=0), rtol=1e-12)
+
+
+def test_the_rule_by_name_uses_the_stage_in_any_case():
+    repair = Repair(k=3, rule="row_aware").fit(*draw_rows(4, 0.0, 500))
+    assert repair.chosen_ == "row_aware"
+    assert repair.table_.candidates == ("raw", "hierarchical", "row_aware")
+    assert repair.fitted_.fingerprint.expected.value == pytest.approx(repair.table_.means[-1])
+
+
+def test_a_foldable_repair_has_no_stage():
+    rows = draw_rows(0, 2.0)
+    assert Repair(k=3, rule=GUARDED, foldable=True).fit(*rows).chosen_ != "row_aware"
+    with pytest.raises(InvalidInput, match="hierarchical"):
+        Repair(k=3, rule="row_aware", foldable=True).fit(*rows)
+
+
+def test_two_labels_are_too_few():
+    scores, truth = draw_rows(0, 2.0)
+    with pytest.raises(InvalidInput, match="3 to"):
+        Repair(k=1, rule="row_aware").fit(scores[:, :2], truth[:, :2])
+    assert Repair(k=1, rule=GUARDED).fit(scores[:, :2], truth[:, :2]).chosen_ != "row_aware"
+
+
+def test_labels_that_no_row_has_and_absent_cells_leave_no_gaps():
+    scores, truth = draw_rows(5, 2.0, 600)
+    truth[:, 0] = False
+    scores[np.random.default_rng(0).random(scores.shape) < 0.1] = np.nan
+    repair = Repair(k=3, rule="row_aware").fit(scores, truth, nan="absent")
+    probabilities = repair.transform(scores, nan="absent")
+    assert (np.isfinite(probabilities) == np.isfinite(scores)).all()

@@ -21,6 +21,7 @@ from oddslip.calibrators.prior_shift import PriorShift, find_prior_shift
 from oddslip.calibrators.repair_file import (
     MAP_ARRAYS,
     RECORD_ARRAYS,
+    RepairFile,
     read_repair_file,
     write_repair_file,
 )
@@ -358,10 +359,11 @@ class FittedRepair:
         exclude: LabelsLike = None,
         nan: Nan = "refuse",
         threads: int | None = None,
+        labels: LabelsLike = None,
     ) -> tuple[Source, Ints | None]:
         """The source, and the position of its labels among ours, see `align_labels`."""
         kind = kind_for(scores, self.maps.kind)
-        source = open_rows(scores, kind=kind, exclude=exclude, nan=nan, threads=threads)
+        source = open_rows(scores, labels, kind=kind, exclude=exclude, nan=nan, threads=threads)
         if source.kind != self.maps.kind:
             raise InvalidInput(
                 f"this repair was fitted on {self.maps.kind} scores, got {source.kind} scores. "
@@ -551,8 +553,12 @@ def align_labels(names: tuple[str, ...] | None, n_labels: int, source: Source) -
     return match_labels(source.label_names, names, ("scores", "repair"), n_labels=counts, warn=True)
 
 
-def save_repair(repair: FittedRepair, path: FilePath) -> None:
-    """Write a fitted repair atomically."""
+def save_repair(
+    repair: FittedRepair,
+    path: FilePath,
+    decision: tuple[JsonObject, dict[str, Array]] | None = None,
+) -> None:
+    """Write a fitted repair atomically, with the header and the arrays of a decision."""
     actions = sorted(set(repair.record.action))
     header = {
         "written_by": f"oddslip {__version__}",
@@ -567,6 +573,7 @@ def save_repair(repair: FittedRepair, path: FilePath) -> None:
         "actions": actions,
         "action": [actions.index(action) for action in repair.record.action],
         "fingerprint": repair.fingerprint and repair.fingerprint.to_dict(),
+        **({} if decision is None else {"decision": decision[0]}),
     }
     arrays = {
         name: getattr(owner, name)
@@ -575,6 +582,8 @@ def save_repair(repair: FittedRepair, path: FilePath) -> None:
     }
     if repair.fingerprint is not None:
         arrays |= repair.fingerprint.to_arrays()
+    if decision is not None:
+        arrays |= decision[1]
     write_repair_file(path, header, arrays)
 
 
@@ -593,7 +602,11 @@ def load_repair(path: FilePath) -> FittedRepair:
     --------
     >>> load_repair("repair.oddslip").rank("scores.npy", k=7)  # doctest: +SKIP
     """
-    stored = read_repair_file(path)
+    return repair_of(read_repair_file(path))
+
+
+def repair_of(stored: RepairFile) -> FittedRepair:
+    """The repair that was read from a file."""
     return FittedRepair(
         maps=LabelMaps(**stored.maps._asdict()),
         label_names=stored.label_names,

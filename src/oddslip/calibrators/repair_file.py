@@ -40,6 +40,13 @@ FINGERPRINT_ARRAYS = {
     "saturated": "<i8",
     "slots": "<i8",
 }
+DECISION_ARRAYS = {
+    "level": "<f8",
+    "threshold": "<f8",
+    "plug_in": "<f8",
+    "fitted": "<f8",
+    "n_true": "<i8",
+}
 FINGERPRINT_COUNTS = ("n_rows", "n_tied", "shown_sum", "shown_squares")
 # Bins of log-odds, those of `oddslip.tallies.logodds_histogram`.
 N_BINS = {"probability": 639, "margin": 640}
@@ -62,19 +69,21 @@ class RepairFile(NamedTuple):
     prior_source: str
     n_rows: int
     fingerprint: dict[str, Any] | None
+    decision: dict[str, Any] | None
 
 
 def write_repair_file(path: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write the header and the arrays of a repair, atomically, and read them back first."""
-    dtypes = array_types(header["fingerprint"])
+    dtypes = array_types(header["fingerprint"], header.get("decision"))
     members = {name: np.asarray(arrays[name], dtype) for name, dtype in dtypes.items()}
     write_container(path, "repair", header, members, check=read_repair_file)
 
 
-def array_types(fingerprint: Any) -> dict[str, str]:
-    """Names and types of the arrays of a file, in their order, with a fingerprint or without."""
+def array_types(fingerprint: Any, decision: Any = None) -> dict[str, str]:
+    """Names and types of the arrays of a file, in their order; parts that are None have none."""
     types = MAP_ARRAYS | RECORD_ARRAYS
-    return types if fingerprint is None else types | FINGERPRINT_ARRAYS
+    types = types if fingerprint is None else types | FINGERPRINT_ARRAYS
+    return types if decision is None else types | DECISION_ARRAYS
 
 
 def read_repair_file(path: Any) -> RepairFile:
@@ -148,9 +157,9 @@ def _parse_older(body: bytes) -> tuple[Header, Arrays]:
 
 
 def _validate(header: Header, arrays: Arrays) -> RepairFile:
-    fingerprint = header.get("fingerprint")
+    fingerprint, decision = header.get("fingerprint"), header.get("decision")
     types = {name: array.dtype.str for name, array in arrays.items() if array.ndim == 1}
-    if list(types.items()) != list(array_types(fingerprint).items()):
+    if list(types.items()) != list(array_types(fingerprint, decision).items()):
         raise ValueError("unexpected arrays")
     maps = PlainMaps(
         kind=header["kind"],
@@ -178,6 +187,7 @@ def _validate(header: Header, arrays: Arrays) -> RepairFile:
         prior_source=str(header["prior_source"]),
         n_rows=header["n_rows"],
         fingerprint=fingerprint,
+        decision=None if decision is None else dict(decision),
     )
 
 

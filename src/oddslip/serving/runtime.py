@@ -187,9 +187,7 @@ class Runtime:
         """
         rule = self._rule
         if rule is None:
-            raise InvalidInput(
-                "lists need a decision, got a repair alone. Save a Decision."
-            )
+            raise InvalidInput("lists need a decision, got a repair alone. Save a Decision.")
         rows, maps, labels = self._open(scores, candidates, ranked=True)
         absent = self._check(rows, nan)
         one = np.ndim(scores) == 1

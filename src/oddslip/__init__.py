@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from oddslip.adapters import panel_from
     from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
     from oddslip.core.panel import Panel
+    from oddslip.decisions.decision import Decision
+    from oddslip.decisions.fitted_decision import FittedDecision, load_decision
     from oddslip.diagnosis.diagnose import diagnose
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
@@ -45,9 +47,11 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "CheckResult": "oddslip.serving.check",
     "Comparison": "oddslip.metrics.evaluation",
+    "Decision": "oddslip.decisions.decision",
     "Diagnosis": "oddslip.diagnosis.result",
     "Estimate": "oddslip.metrics.evaluation",
     "Evaluation": "oddslip.metrics.evaluation",
+    "FittedDecision": "oddslip.decisions.fitted_decision",
     "FittedRepair": "oddslip.calibrators.fitted_repair",
     "InvalidInput": "oddslip.errors",
     "MatchedPair": "oddslip.learners.pairs",
@@ -67,6 +71,7 @@ _PUBLIC = {
     "diagnose": "oddslip.diagnosis.diagnose",
     "evaluate": "oddslip.metrics.evaluation",
     "fold": "oddslip.folding.fold",
+    "load_decision": "oddslip.decisions.fitted_decision",
     "load_repair": "oddslip.calibrators.fitted_repair",
     "map_at_k_scorer": "oddslip.sklearn.scorer",
     "open_source": "oddslip.sources",
@@ -89,9 +94,11 @@ _PACKAGES = (
 __all__ = [
     "CheckResult",
     "Comparison",
+    "Decision",
     "Diagnosis",
     "Estimate",
     "Evaluation",
+    "FittedDecision",
     "FittedRepair",
     "InvalidInput",
     "MatchedPair",
@@ -111,6 +118,7 @@ __all__ = [
     "diagnose",
     "evaluate",
     "fold",
+    "load_decision",
     "load_repair",
     "map_at_k_scorer",
     "open_source",

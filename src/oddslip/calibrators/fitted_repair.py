@@ -23,6 +23,7 @@ from oddslip.calibrators.repair_file import (
     RECORD_ARRAYS,
     STAGE_ARRAYS,
     STAGE_NUMBERS,
+    RepairFile,
     read_repair_file,
     write_repair_file,
 )
@@ -365,10 +366,11 @@ class FittedRepair:
         exclude: LabelsLike = None,
         nan: Nan = "refuse",
         threads: int | None = None,
+        labels: LabelsLike = None,
     ) -> tuple[Source, Ints | None]:
         """The source, and the position of its labels among ours, see `align_labels`."""
         kind = kind_for(scores, self.maps.kind)
-        source = open_rows(scores, kind=kind, exclude=exclude, nan=nan, threads=threads)
+        source = open_rows(scores, labels, kind=kind, exclude=exclude, nan=nan, threads=threads)
         if source.kind != self.maps.kind:
             raise InvalidInput(
                 f"this repair was fitted on {self.maps.kind} scores, got {source.kind} scores. "
@@ -553,8 +555,12 @@ def align_labels(names: tuple[str, ...] | None, n_labels: int, source: Source) -
     return match_labels(source.label_names, names, ("scores", "repair"), n_labels=counts, warn=True)
 
 
-def save_repair(repair: FittedRepair, path: FilePath) -> None:
-    """Write a fitted repair atomically."""
+def save_repair(
+    repair: FittedRepair,
+    path: FilePath,
+    decision: tuple[JsonObject, dict[str, Array]] | None = None,
+) -> None:
+    """Write a fitted repair atomically, with the header and the arrays of a decision."""
     actions = sorted(set(repair.record.action))
     header = {
         "written_by": f"oddslip {__version__}",
@@ -569,6 +575,7 @@ def save_repair(repair: FittedRepair, path: FilePath) -> None:
         "actions": actions,
         "action": [actions.index(action) for action in repair.record.action],
         "fingerprint": repair.fingerprint and repair.fingerprint.to_dict(),
+        **({} if decision is None else {"decision": decision[0]}),
     }
     arrays = {
         name: getattr(owner, name)
@@ -581,6 +588,8 @@ def save_repair(repair: FittedRepair, path: FilePath) -> None:
         arrays |= {name: getattr(stage, name).reshape(-1) for name in STAGE_ARRAYS}
     if repair.fingerprint is not None:
         arrays |= repair.fingerprint.to_arrays()
+    if decision is not None:
+        arrays |= decision[1]
     write_repair_file(path, header, arrays)
 
 
@@ -599,7 +608,11 @@ def load_repair(path: FilePath) -> FittedRepair:
     --------
     >>> load_repair("repair.oddslip").rank("scores.npy", k=7)  # doctest: +SKIP
     """
-    stored = read_repair_file(path)
+    return repair_of(read_repair_file(path))
+
+
+def repair_of(stored: RepairFile) -> FittedRepair:
+    """The repair that was read from a file."""
     return FittedRepair(
         maps=read_maps(stored.maps, stored.stage),
         label_names=stored.label_names,

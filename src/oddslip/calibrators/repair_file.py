@@ -43,6 +43,13 @@ FINGERPRINT_ARRAYS = {
     "saturated": "<i8",
     "slots": "<i8",
 }
+DECISION_ARRAYS = {
+    "level": "<f8",
+    "threshold": "<f8",
+    "plug_in": "<f8",
+    "fitted": "<f8",
+    "n_true": "<i8",
+}
 FINGERPRINT_COUNTS = ("n_rows", "n_tied", "shown_sum", "shown_squares")
 # Bins of log-odds, those of `oddslip.tallies.logodds_histogram`.
 N_BINS = {"probability": 639, "margin": 640}
@@ -66,20 +73,23 @@ class RepairFile(NamedTuple):
     n_rows: int
     fingerprint: dict[str, Any] | None
     stage: RowStage | None
+    decision: dict[str, Any] | None
 
 
 def write_repair_file(path: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write the header and the arrays of a repair, atomically, and read them back first."""
-    dtypes = array_types(header["fingerprint"], header.get("stage"))
+    dtypes = array_types(header["fingerprint"], header.get("stage"), header.get("decision"))
     members = {name: np.asarray(arrays[name], dtype) for name, dtype in dtypes.items()}
     write_container(path, "repair", header, members, check=read_repair_file)
 
 
-def array_types(fingerprint: Any, stage: Any = None) -> dict[str, str]:
-    """Names and types of the arrays of a file, in their order; None for what it does not hold."""
+def array_types(fingerprint: Any, stage: Any = None, decision: Any = None) -> dict[str, str]:
+    """Names and types of the arrays of a file, in their order; parts that are None have none."""
+    parts = (fingerprint, FINGERPRINT_ARRAYS), (stage, STAGE_ARRAYS), (decision, DECISION_ARRAYS)
     types = MAP_ARRAYS | RECORD_ARRAYS
-    types |= {} if fingerprint is None else FINGERPRINT_ARRAYS
-    return types if stage is None else types | STAGE_ARRAYS
+    for part, part_types in parts:
+        types |= {} if part is None else part_types
+    return types
 
 
 def read_repair_file(path: Any) -> RepairFile:
@@ -153,9 +163,9 @@ def _parse_older(body: bytes) -> tuple[Header, Arrays]:
 
 
 def _validate(header: Header, arrays: Arrays) -> RepairFile:
-    fingerprint, stage = header.get("fingerprint"), header.get("stage")
+    fingerprint, stage, decision = map(header.get, ("fingerprint", "stage", "decision"))
     types = {name: array.dtype.str for name, array in arrays.items() if array.ndim == 1}
-    if list(types.items()) != list(array_types(fingerprint, stage).items()):
+    if list(types.items()) != list(array_types(fingerprint, stage, decision).items()):
         raise ValueError("unexpected arrays")
     maps = PlainMaps(
         kind=header["kind"],
@@ -184,6 +194,7 @@ def _validate(header: Header, arrays: Arrays) -> RepairFile:
         n_rows=header["n_rows"],
         fingerprint=fingerprint,
         stage=None if stage is None else _read_stage(stage, arrays, maps),
+        decision=None if decision is None else dict(decision),
     )
 
 

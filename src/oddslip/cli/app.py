@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from oddslip.cli.check import check, trend
+from oddslip.cli.decide import decide
 from oddslip.cli.demo import demo
 from oddslip.cli.diagnose import diagnose, plan
 from oddslip.cli.evaluate import evaluate, rank
@@ -30,7 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 DIAGNOSE = (demo, lint, plan, evaluate, diagnose)
-REPAIR = (fit, apply, rank, export, fold, check, trend)
+REPAIR = (fit, decide, apply, rank, export, fold, check, trend)
 for command in (*DIAGNOSE, *REPAIR, train, score):
     app.command()(command)
 

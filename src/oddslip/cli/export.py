@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -39,6 +39,9 @@ def export(
     row_column: Annotated[str, typer.Option(help="Its column of rows (sql).")] = "row",
     label_column: Annotated[str, typer.Option(help="Its column of labels (sql).")] = "label",
     score_column: Annotated[str, typer.Option(help="Its column of scores (sql).")] = "score",
+    lists: Annotated[
+        bool, typer.Option("--lists", help="With the decision that was saved with the repair.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Write a saved repair for systems without Python: ONNX, SQL or JSON.
@@ -52,6 +55,8 @@ def export(
       oddslip export repair.oddslip --to sql --dialect postgres -k 7 -o repair.sql
 
       oddslip export repair.oddslip --to json -o repair.json
+
+      oddslip export decision.oddslip --to sql --dialect duckdb --lists -o lists.sql
     """
     from oddslip.errors import InvalidInput
 
@@ -60,14 +65,17 @@ def export(
         raise InvalidInput(f"--to must be onnx, sql or json, got {to!r:.60}.")
     if to == "sql" and dialect is None:
         raise InvalidInput("--to sql needs --dialect: duckdb, postgres or spark.")
-    fitted = oddslip.load_repair(repair)
+    if lists and k is not None:
+        raise InvalidInput("-k goes with the ranking of a repair; --lists have their own lengths.")
+    fitted: Any = oddslip.load_decision(repair) if lists else oddslip.load_repair(repair)
+    slots = {} if lists else {"k": k}
     result: Export
     if to == "onnx":
-        result = fitted.to_onnx(output, k=k, scores=scores, precision=precision)
+        result = fitted.to_onnx(output, scores=scores, precision=precision, **slots)
     elif to == "sql":
         columns = (row_column, label_column, score_column)
         result = fitted.to_sql(
-            output, dialect=str(dialect), k=k, name=name, table=table, columns=columns
+            output, dialect=str(dialect), name=name, table=table, columns=columns, **slots
         )
     else:
         result = fitted.to_json(output)

@@ -98,6 +98,9 @@ Seed = Annotated[int, typer.Option(help="Same seed, same intervals.")]
 FoldSeed = Annotated[int, typer.Option(help="Same seed, same folds and intervals.")]
 Repair = Annotated[Path, typer.Argument(help="A repair saved by `oddslip fit`.")]
 TableFile = Annotated[Path, typer.Option("-o", "--output", help="Write .npy, .csv or .parquet.")]
+Groups = Annotated[
+    Path | None, typer.Option("--groups", help="Text file with the group of each row, one a line.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 JsonFile = Annotated[
     Path | None, typer.Option("--json-file", help="Also write the JSON to this file.")

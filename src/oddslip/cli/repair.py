@@ -11,12 +11,20 @@ import typer
 import oddslip
 from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
 from oddslip.cli import options
-from oddslip.cli.inputs import Inputs, pick, read_numbers, read_propensities, read_weights
+from oddslip.cli.inputs import (
+    Inputs,
+    pick,
+    read_names,
+    read_numbers,
+    read_propensities,
+    read_weights,
+)
 from oddslip.cli.outputs import check_outputs, console, print_json, write_table
 
 if TYPE_CHECKING:
     from oddslip.calibrators.base import Calibrator
     from oddslip.selection.repair import Repair
+    from oddslip.sources import Source
 
 Output = Annotated[Path, typer.Option("-o", "--output", help="Where the repair is saved.")]
 K = Annotated[
@@ -47,6 +55,9 @@ Foldable = Annotated[
 Interpolation = Annotated[str, typer.Option(help="Of isotonic maps: linear or step.")]
 TopK = Annotated[
     int | None, typer.Option("--top-k", "-k", help="Write the top K instead of all scores.")
+]
+Lists = Annotated[
+    bool, typer.Option("--lists", help="Write the lists of the decision saved with the repair.")
 ]
 
 
@@ -149,6 +160,8 @@ def apply(
     *,
     output: options.TableFile,
     top_k: TopK = None,
+    lists: Lists = False,
+    groups: options.Groups = None,
     exclude: options.Exclude = None,
     nan: options.Nan = "refuse",
     columns: options.Columns = None,
@@ -158,7 +171,7 @@ def apply(
     row_id: options.RowId = None,
     threads: options.Threads = None,
 ) -> None:
-    """Apply a saved repair: repaired scores, or straight to the top K.
+    """Apply a saved repair: repaired scores, the top K, or the lists of a decision.
 
     Both ways the file is read and written in blocks, so it may be larger than memory. On Spark
     -o is a folder of Parquet files, written by the tasks.
@@ -170,6 +183,8 @@ def apply(
       oddslip apply repair.oddslip scores.parquet -o repaired.npy
 
       oddslip apply repair.oddslip scores.csv -o repaired.csv
+
+      oddslip apply decision.oddslip scores.npy --lists -o lists.parquet
     """
     from oddslip.calibrators.fitted_repair import check_kind
     from oddslip.core.panel import check_k
@@ -179,11 +194,17 @@ def apply(
         check_outputs(output)
     fitted = oddslip.load_repair(repair)
     source = replace(Inputs.of(context), kind=fitted.maps.kind).open(labelled=False)
+    if engine == "spark" and lists:
+        from oddslip.errors import InvalidInput
+
+        raise InvalidInput("--lists is for --engine local, got --engine spark.")
     if engine == "spark":
         rows: Any = fitted.transform(source) if top_k is None else fitted.rank(source, k=top_k)
         return write_table(rows, output)
     check_kind(fitted, source)
     n_rows, n_labels = source.n_rows, source.n_labels
+    if lists:
+        return _write_lists(context, source)
     if top_k is not None:
         write_ranking(
             output,
@@ -206,3 +227,21 @@ def apply(
     )
     cells = f"{n_rows:,} rows x {n_labels:,} labels"
     return console().print(f"Repaired probabilities of {cells} in {output}.")
+
+
+def _write_lists(context: typer.Context, source: Source) -> None:
+    """Write the lists of the decision in the file of the repair."""
+    from oddslip.sources.writers import write_ranking
+
+    values = context.params
+    decision = oddslip.load_decision(values["repair"])
+    groups, output = read_names(values["groups"]), values["output"]
+    write_ranking(
+        output,
+        decision.list_blocks(source, groups=groups, threads=values["threads"]),
+        n_rows=source.n_rows,
+        k=decision.rule.k_max,
+        label_names=source.label_names,
+        row_ids=source.row_ids(),
+    )
+    console().print(f"Lists of {source.n_rows:,} rows in {output}.")

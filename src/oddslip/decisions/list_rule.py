@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.errors import InvalidInput
+from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -124,7 +124,7 @@ class ListRule:
         filled = ~np.isnan(probabilities)
         most = filled.sum(axis=1)
         if self.form == "length":
-            return np.asarray(np.minimum(most, level.astype(np.int64)))
+            return np.asarray(np.minimum(most, level).astype(np.int64))
         sums = np.cumsum(units_of(probabilities), axis=1)
         if self.form == "recall":
             shown = (mass_before(probabilities, totals) < level[:, None]) & filled
@@ -169,3 +169,26 @@ def group_names(groups: Any, n_rows: int) -> NDArray[np.str_]:
             f"groups must hold one name per row, n_rows={n_rows:,}, got shape {names.shape}."
         )
     return names.astype(str)
+
+
+def read_rule(path: Any, stored: Any) -> ListRule:
+    """The validated rule of the file of a repair, see `oddslip.calibrators.repair_file`."""
+    header, arrays = stored.decision, stored.arrays
+    if header is None:
+        raise InvalidInput(f"{path} holds a repair without a decision. Make one: oddslip decide.")
+    n_labels, groups = int(stored.maps.code.size), None
+    try:
+        if header["groups"] is not None:
+            groups = tuple(map(str, header["groups"]))
+        wrong, missed = map(float, header["costs"])
+        thresholds = arrays["threshold"] if header["form"] == "threshold" else None
+        if thresholds is not None and thresholds.size != n_labels:
+            raise InvalidInput(f"there must be one threshold per label, n_labels={n_labels}.")
+        k_max = header["k_max"]
+        levels = arrays["level"]
+        rule = ListRule(header["form"], levels, k_max, thresholds, groups, (wrong, missed))
+        if k_max > n_labels or len(set(groups or ())) < len(groups or ()):
+            raise InvalidInput("k_max and groups must be those of a fit.")
+    except (OddslipError, LookupError, TypeError, ValueError) as error:
+        raise UnreadableFile(f"{path} holds a decision that does not add up: {error}") from error
+    return rule

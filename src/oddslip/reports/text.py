@@ -23,6 +23,7 @@ from oddslip.core.formatting import (
     value_text,
 )
 from oddslip.metrics.at_k import metric_name
+from oddslip.reports.decision_text import describe_decision, describe_lists
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from oddslip.calibrators.fitted_repair import FittedRepair
+    from oddslip.decisions.fitted_decision import FittedDecision
     from oddslip.diagnosis.decomposition import Decomposition
     from oddslip.diagnosis.findings import Finding
     from oddslip.diagnosis.ladder import Ladder
@@ -192,6 +194,15 @@ def repair_table(fitted: FittedRepair) -> Table:
     table.caption = f"{fitted.calibrator} on {fitted.n_rows:,} rows; prior: {record.prior_source}"
     table.caption_justify = "left"
     return table
+
+
+def show_decision(decision: FittedDecision) -> Iterator[RenderableType]:
+    """What the lists of a decision reach on the rows of the fit, and what it guarantees."""
+    table = new_table("lists", "on the rows of the fit")
+    for name, value in describe_lists(decision):
+        table.add_row(name, value)
+    yield table
+    yield from describe_decision(decision)
 
 
 def show_selection(table: SelectionTable) -> Iterator[RenderableType]:

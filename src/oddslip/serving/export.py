@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from oddslip import __version__
 from oddslip.calibrators.fitted_repair import FittedRepair
+from oddslip.core.arguments import check_k
 from oddslip.core.results import plain
-from oddslip.core.types import FilePath, JsonObject
+from oddslip.core.types import FilePath, Floats, JsonObject
+from oddslip.decisions.list_rule import ListRule
+from oddslip.errors import InvalidInput
 from oddslip.io.files import atomic_write, check_bytes
 from oddslip.io.paths import check_path
 
@@ -66,6 +72,27 @@ def describe_repair(repair: FittedRepair) -> JsonObject:
             "n_labels": repair.maps.n_labels,
         }
     )
+
+
+class SimpleRule(NamedTuple):
+    """Slots per row, and the lowest probability that is shown of each label, if any."""
+
+    k: int
+    thresholds: Floats | None
+
+
+def simplify(rule: ListRule, form: str) -> SimpleRule:
+    """A rule of thresholds or of one length; refuses others, which need sums over a row."""
+    if rule.groups is not None or rule.form not in ("threshold", "length"):
+        by = "groups of rows" if rule.groups is not None else f"the expected {rule.form} of a row"
+        raise InvalidInput(
+            f"{form} takes thresholds and lists of one length, got lists by {by}. Use to_json, or "
+            "serve them with oddslip.serving.load_runtime."
+        )
+    level = float(rule.levels[0])
+    if rule.thresholds is not None:
+        return SimpleRule(rule.k_max, np.maximum(rule.thresholds, level))
+    return SimpleRule(check_k(int(min(level, rule.k_max)), rule.k_max), None)
 
 
 def names_of(repair: FittedRepair) -> list[str]:

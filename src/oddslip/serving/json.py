@@ -15,7 +15,8 @@ from oddslip.calibrators.map_forms import (
     compared_constants,
 )
 from oddslip.calibrators.row_aware import RowAwareMaps
-from oddslip.core.types import FilePath, JsonObject
+from oddslip.core.types import FilePath, Floats, JsonObject
+from oddslip.decisions.list_rule import ListRule
 from oddslip.io.json import with_checksum
 from oddslip.io.paths import check_path
 from oddslip.serving.export import Export, describe_repair, names_of, write_export
@@ -25,11 +26,30 @@ SCHEMA = "oddslip.maps/1"
 STAGE_SCHEMA = "oddslip.maps/2"  # with a row-aware stage, which readers of the first must refuse
 
 
-def export_json(repair: FittedRepair, path: FilePath) -> Export:
+def export_json(repair: FittedRepair, path: FilePath, rule: ListRule | None = None) -> Export:
     """Write the maps as JSON, atomically. See `oddslip.FittedRepair.to_json`."""
     check_path("path", path)
-    text = json.dumps(with_checksum(describe_maps(repair)), ensure_ascii=False, allow_nan=False)
+    document = describe_maps(repair)
+    if rule is not None:
+        document["decision"] = describe_rule(rule)
+    text = json.dumps(with_checksum(document), ensure_ascii=False, allow_nan=False)
     return write_export(path, "JSON", f"{text}\n".encode())
+
+
+def describe_rule(rule: ListRule) -> JsonObject:
+    """Everything needed to choose the labels of a ranked row, in built-in types."""
+
+    def numbers(values: Floats) -> list[float | str]:
+        return [value if np.isfinite(value) else "Infinity" for value in values.tolist()]
+
+    return {
+        "form": rule.form,
+        "k_max": rule.k_max,
+        "groups": None if rule.groups is None else list(rule.groups),
+        "levels": numbers(rule.levels),
+        "thresholds": None if rule.thresholds is None else numbers(rule.thresholds),
+        "costs": list(rule.costs),
+    }
 
 
 def describe_maps(repair: FittedRepair) -> JsonObject:

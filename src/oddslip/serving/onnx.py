@@ -32,10 +32,11 @@ from oddslip.calibrators.map_forms import (
 from oddslip.calibrators.row_aware import reject_stage
 from oddslip.core.arguments import check_k
 from oddslip.core.panel import Panel
-from oddslip.core.types import Array, FilePath, Ints
+from oddslip.core.types import Array, FilePath, Floats, Ints
+from oddslip.decisions.list_rule import ListRule
 from oddslip.errors import InvalidInput, MissingDependency
 from oddslip.io.paths import check_path
-from oddslip.serving.export import Export, describe_repair, names_of, write_export
+from oddslip.serving.export import Export, describe_repair, names_of, simplify, write_export
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -54,13 +55,17 @@ def export_onnx(
     k: int | None = None,
     scores: str = "float64",
     precision: str = "float64",
+    rule: ListRule | None = None,
 ) -> Export:
-    """Write a repair as an ONNX graph, atomically.
+    """Write a repair, or its lists by a rule, as an ONNX graph, atomically.
 
-    See `oddslip.FittedRepair.to_onnx`.
+    See `oddslip.FittedRepair.to_onnx` and `oddslip.FittedDecision.to_onnx`.
     """
     check_path("path", path)
-    model = repair_graph(repair, k=k, scores=scores, precision=precision)
+    thresholds = None
+    if rule is not None:
+        k, thresholds = simplify(rule, "ONNX")
+    model = repair_graph(repair, k=k, scores=scores, precision=precision, thresholds=thresholds)
     raw = model.SerializeToString()
     deviation = 0.0 if precision == "float64" else _largest_deviation(repair, model)
     return write_export(path, "ONNX", raw, deviation)
@@ -72,6 +77,7 @@ def repair_graph(
     k: int | None = None,
     scores: str = "float64",
     precision: str = "float64",
+    thresholds: Floats | None = None,
 ) -> ModelProto:
     """The ONNX graph of a repair, to be joined to the graph of a model.
 
@@ -83,6 +89,9 @@ def repair_graph(
         Slots per row; without it nothing is ranked.
     scores, precision : {"float64", "float32"}
         Type of the input scores and of the computation.
+    thresholds : ndarray of shape (n_labels,), optional
+        With ``k``: lowest probability of each label that is ranked. Slots after the last such
+        label have -1 and the probability 0.
 
     Returns
     -------
@@ -115,7 +124,7 @@ def repair_graph(
     outputs = [("probabilities", kind[precision], ["rows", maps.n_labels])]
     if k is not None:
         k = check_k(k, maps.n_labels)
-        graph.rank(values, k)
+        graph.rank(values, k, thresholds)
         outputs += [
             ("top_labels", TensorProto.INT64, ["rows", k]),
             ("top_probabilities", kind[precision], ["rows", k]),
@@ -181,17 +190,36 @@ class _Graph:
 
         self.nodes.append(helper.make_node("Identity", [output], [name]))
 
-    def rank(self, values: str, k: int) -> None:
+    def rank(self, values: str, k: int, thresholds: Floats | None = None) -> None:
         """Add the top K of the values, and their probabilities."""
         from onnx import helper
 
         slots = self.constant(np.array([k], np.int64))
+        if thresholds is not None:
+            return self._rank_shown(values, slots, thresholds)
         self.nodes += [
             helper.make_node("TopK", [values, slots], ["top_values", "top_labels"], axis=1),
             helper.make_node(
                 "GatherElements", ["probabilities", "top_labels"], ["top_probabilities"], axis=1
             ),
         ]
+        return None
+
+    def _rank_shown(self, values: str, slots: str, thresholds: Floats) -> None:
+        """Add the top K of the values whose probability reaches the threshold of its label."""
+        from onnx import helper
+
+        shown = self.add("LessOrEqual", self.number(thresholds), "probabilities")
+        # Hidden labels come after all others, also after those that a repair ranks last.
+        finite = self.add("Max", values, self.number(np.finfo(self.dtype).min))
+        masked = self.add("Where", shown, finite, self.number(-np.inf))
+        node = helper.make_node("TopK", [masked, slots], ["top_values", "ranked"], axis=1)
+        self.nodes.append(node)
+        is_shown = self.add("Less", self.number(-np.inf), "top_values")
+        none = self.constant(np.array(-1, np.int64))
+        self.name(self.add("Where", is_shown, "ranked", none), "top_labels")
+        probabilities = self.add("GatherElements", "probabilities", "ranked", axis=1)
+        self.name(self.add("Where", is_shown, probabilities, self.number(0.0)), "top_probabilities")
 
     def used_constants(self) -> list[tuple[str, Array]]:
         """Constants that are inputs of a node, with their names."""

@@ -37,6 +37,7 @@ from oddslip.calibrators.repair_file import RepairFile, read_repair_file
 from oddslip.calibrators.row_stage import RowStage
 from oddslip.core.arguments import check_k, reject_masked
 from oddslip.core.row_ids import counts_up, is_frame, match_labels, row_names
+from oddslip.decisions.list_rule import ListRule, read_rule, units_of
 from oddslip.errors import InvalidInput
 
 Floats = NDArray[np.float64]
@@ -59,14 +60,16 @@ class Runtime:
         Name and parameters of the calibrator.
     """
 
-    def __init__(self, stored: RepairFile) -> None:
+    def __init__(self, stored: RepairFile, rule: ListRule | None = None) -> None:
         self.kind: str = stored.maps.kind
         self.n_labels = int(stored.maps.code.size)
         self.label_names = stored.label_names
         self.calibrator = stored.calibrator
         self.parameters = stored.parameters
         maps = stored.maps
+        self._rule = rule
         self._maps = _Maps(maps, compared_constants(maps), lay_knots(maps), stored.stage)
+        self._maps.thresholds = None if rule is None else rule.thresholds
         self._places = {name: at for at, name in enumerate(stored.label_names or ())}
 
     def __repr__(self) -> str:
@@ -156,9 +159,56 @@ class Runtime:
             values = maps.values(cells, mask)
             if mask is not None:
                 values[mask] = np.nan
-            rows_at, columns = _contenders(values, min(k, values.shape[1]), maps.slack)
-            maps.refine(cells, values, rows_at, columns)
-            out[part] = _best(values, rows_at, columns, k, labels)
+            columns = _rank(maps, cells, values, k)
+            out[part] = columns if labels is None else _relabel(columns, labels)
+        return self._answer(out, labels, scores, names)
+
+    def lists(
+        self,
+        scores: Any,
+        *,
+        groups: Any = None,
+        candidates: Any = None,
+        exclude: Any = None,
+        nan: str = "refuse",
+        names: bool = False,
+    ) -> Any:
+        """The labels to show, by the decision that was saved with the repair.
+
+        Parameters
+        ----------
+        scores, candidates, exclude, nan, names
+            As in `rank`.
+        groups : array-like of shape (n_rows,), optional
+            Group of each row, if the decision was fitted with groups; of one row its name.
+
+        Returns
+        -------
+        ndarray of int32, shape (k_max,) or (n_rows, k_max)
+            Label indices, best first; -1 in the slots after a list.
+        """
+        rule = self._rule
+        if rule is None:
+            raise InvalidInput("lists need a decision, got a repair alone. Save a Decision.")
+        rows, maps, labels = self._open(scores, candidates, ranked=True)
+        absent = self._check(rows, nan)
+        one = np.ndim(scores) == 1
+        if exclude is not None:
+            excluded = self._read_exclude(exclude, len(rows), one)
+            excluded = excluded if labels is None else excluded[:, labels]
+            absent = excluded if absent is None else absent | excluded
+        places = rule.read_groups([groups] if one and groups is not None else groups, len(rows))
+        out = np.empty((len(rows), rule.k_max), np.int32)
+        for part, cells in _parts(rows, absent):
+            hidden = None if absent is None else absent[part]
+            columns = _list(rule, maps, cells, hidden, places[part])
+            out[part] = columns if labels is None else _relabel(columns, labels)
+        return self._answer(out, labels, scores, names)
+
+    def _answer(
+        self, out: NDArray[np.int32], labels: NDArray[np.int64] | None, scores: Any, names: bool
+    ) -> Any:
+        """Ranked labels by index or by name; one row of them for one row of scores."""
         answer: Any = out
         if names:
             from oddslip.core.results import name_ranking
@@ -317,7 +367,8 @@ def load_runtime(path: Any) -> Runtime:
     --------
     >>> load_runtime("repair.oddslip").rank(row_of_scores, k=7)  # doctest: +SKIP
     """
-    return Runtime(read_repair_file(path))
+    stored = read_repair_file(path)
+    return Runtime(stored, None if stored.decision is None else read_rule(path, stored))
 
 
 class _Knots(NamedTuple):
@@ -333,6 +384,8 @@ class _Knots(NamedTuple):
 
 class _Maps:
     """The maps of some labels, evaluated for all labels of one form at a time."""
+
+    thresholds: Floats | None = None  # of a decision
 
     def __init__(
         self, maps: PlainMaps, constants: Floats, table: Floats, stage: RowStage | None
@@ -368,7 +421,9 @@ class _Maps:
         """The maps of some labels, in this order."""
         arrays: dict[str, Any] = {name: getattr(self.plain, name)[labels] for name in PER_LABEL}
         stage = None if self.stage is None else self.stage.take(labels)
-        return _Maps(self.plain._replace(**arrays), self.constants[labels], self.table, stage)
+        maps = _Maps(self.plain._replace(**arrays), self.constants[labels], self.table, stage)
+        maps.thresholds = None if self.thresholds is None else self.thresholds[labels]
+        return maps
 
     def values(self, cells: Floats, absent: NDArray[np.bool_] | None) -> Floats:
         """Values to compare, exact to within `slack`; -inf for excluded labels."""
@@ -548,14 +603,47 @@ def _best(
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
     k: int,
-    labels: NDArray[np.int64] | None,
 ) -> NDArray[np.int32]:
-    """Labels of the k highest of these cells per row; -1 in empty slots."""
+    """Columns of the k highest of these cells per row; -1 in empty slots."""
     order = np.lexsort((-values[rows, columns], rows))  # stable, so ties stay in column order
     rows, columns = rows[order], columns[order]
     place = np.arange(rows.size) - np.searchsorted(rows, rows)
     inside = place < k
     columns = columns[inside]
     out = np.full((len(values), k), -1, np.int32)
-    out[rows[inside], place[inside]] = columns if labels is None else labels[columns]
+    out[rows[inside], place[inside]] = columns
     return out
+
+
+def _rank(maps: _Maps, cells: Floats, values: Floats, k: int) -> NDArray[np.int32]:
+    """Columns of the k highest values of each row, which become exact; -1 in empty slots."""
+    rows, columns = _contenders(values, min(k, values.shape[1]), maps.slack)
+    maps.refine(cells, values, rows, columns)
+    return _best(values, rows, columns, k)
+
+
+def _relabel(columns: NDArray[np.int32], labels: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Labels of columns; -1 stays."""
+    return np.asarray(np.where(columns < 0, -1, labels[columns]), np.int32)
+
+
+def _list(
+    rule: ListRule,
+    maps: _Maps,
+    cells: Floats,
+    hidden: NDArray[np.bool_] | None,
+    groups: NDArray[np.int64],
+) -> NDArray[np.int32]:
+    """Columns to show of each row; -1 in the slots after a list."""
+    values, probabilities = maps.values(cells, hidden), maps.probabilities(cells, hidden)
+    if hidden is not None:
+        values[hidden] = probabilities[hidden] = np.nan
+    if maps.thresholds is not None:
+        cutoffs = np.maximum(maps.thresholds, rule.levels[groups][:, None])
+        values[~(probabilities >= cutoffs)] = np.nan
+        return _rank(maps, cells, values, rule.k_max)
+    columns = _rank(maps, cells, values, rule.k_max)
+    shown = np.take_along_axis(probabilities, np.maximum(columns, 0).astype(np.int64), axis=1)
+    shown[columns < 0] = np.nan
+    lengths = rule.lengths(shown, units_of(probabilities).sum(axis=1), groups)
+    return np.where(np.arange(rule.k_max) >= lengths[:, None], np.int32(-1), columns)

@@ -15,10 +15,11 @@ from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.map_forms import CLIP, LOWEST
 from oddslip.calibrators.row_aware import reject_stage
 from oddslip.core.arguments import check_k
-from oddslip.core.types import FilePath
+from oddslip.core.types import FilePath, Floats
+from oddslip.decisions.list_rule import ListRule
 from oddslip.errors import InvalidInput
 from oddslip.io.paths import check_path
-from oddslip.serving.export import Export, describe_repair, names_of, write_export
+from oddslip.serving.export import Export, describe_repair, names_of, simplify, write_export
 from oddslip.serving.map_pieces import FORMS, Piece, cut_pieces
 
 BATCH = 500  # lines of an INSERT
@@ -123,10 +124,26 @@ def export_sql(
     name: str = "oddslip",
     table: str = "scores",
     columns: tuple[str, str, str] = ("row", "label", "score"),
+    rule: ListRule | None = None,
 ) -> Export:
-    """Write a repair as SQL, atomically. See `oddslip.FittedRepair.to_sql`."""
+    """Write a repair, or its lists by a rule, as SQL, atomically.
+
+    See `oddslip.FittedRepair.to_sql` and `oddslip.FittedDecision.to_sql`.
+    """
     check_path("path", path)
-    text = "".join(write_sql(repair, dialect=dialect, k=k, name=name, table=table, columns=columns))
+    thresholds = None
+    if rule is not None:
+        k, thresholds = simplify(rule, "SQL")
+    parts = write_sql(
+        repair,
+        dialect=dialect,
+        k=k,
+        name=name,
+        table=table,
+        columns=columns,
+        thresholds=thresholds,
+    )
+    text = "".join(parts)
     return write_export(path, "SQL", text.encode())
 
 
@@ -138,6 +155,7 @@ def write_sql(
     name: str = "oddslip",
     table: str = "scores",
     columns: tuple[str, str, str] = ("row", "label", "score"),
+    thresholds: Floats | None = None,
 ) -> Iterator[str]:
     """The statements, in parts; the arguments are those of `export_sql`."""
     reject_stage(repair.maps, "SQL")
@@ -163,8 +181,10 @@ def write_sql(
     targets = {part: sql.name(f"{name}_{part}") for part in ("pieces", "ranking")}
     yield _head(repair, dialect, sql, targets, source, columns)
     yield sql.begin.format(**targets)
-    yield from _table(repair, dialect, sql, targets["pieces"], pieces)
-    yield _view(repair, sql, targets, source, columns, {piece.form for piece in pieces}, k)
+    yield from _table(repair, dialect, sql, targets["pieces"], pieces, thresholds)
+    forms = {piece.form for piece in pieces}
+    view = _view(repair, sql, targets, source, columns, forms, k)
+    yield view if thresholds is None else _only_shown(view)
 
 
 def _head(
@@ -202,20 +222,28 @@ def _label_type(repair: FittedRepair, sql: Dialect) -> str:
 
 
 def _table(
-    repair: FittedRepair, dialect: str, sql: Dialect, name: str, pieces: list[Piece]
+    repair: FittedRepair,
+    dialect: str,
+    sql: Dialect,
+    name: str,
+    pieces: list[Piece],
+    thresholds: Floats | None,
 ) -> Iterator[str]:
     """The table of pieces, by its quoted name."""
-    numbers = ", ".join(f"{column} {sql.number}" for column in NUMBERS)
+    columns = NUMBERS if thresholds is None else (*NUMBERS, "threshold")
+    numbers = ", ".join(f"{column} {sql.number}" for column in columns)
     names = names_of(repair)
 
     def line(piece: Piece) -> str:
         label = names[piece.place] if repair.label_names is None else sql.text(names[piece.place])
-        cells = (_number(sql, getattr(piece, column)) for column in NUMBERS)
+        cells = [_number(sql, getattr(piece, column)) for column in NUMBERS]
+        if thresholds is not None:
+            cells.append(_number(sql, float(thresholds[piece.place])))
         return f"({label}, {piece.place}, '{piece.form}', {', '.join(cells)})"
 
     if dialect == "spark":
         values = ",\n".join(map(line, pieces))
-        heads = ", ".join(("label", "place", "form", *NUMBERS))
+        heads = ", ".join(("label", "place", "form", *columns))
         yield (
             f"{sql.create_table} {name} AS SELECT * FROM VALUES\n{values}\nAS pieces({heads});\n"
         )
@@ -267,6 +295,18 @@ SELECT row_id AS {row}, label AS {label}, place, slot, value, probability FROM r
 -- SELECT DISTINCT {_comment(label)} FROM {_comment(source)}
 -- EXCEPT SELECT label FROM {_comment(pieces)};
 """
+
+
+def _only_shown(view: str) -> str:
+    """The view, with the labels ranked whose probability reaches their threshold."""
+    head, _, tail = view.partition("), ranked AS (")
+    select, over, rest = tail.partition(",\n        ROW_NUMBER()")
+    body, _, end = rest.partition("\n    FROM valued\n)")
+    head = head.replace("piece.c\n", "piece.c, piece.threshold\n")
+    return (
+        f"{head}), likely AS ({select}, threshold\n    FROM valued\n), ranked AS (\n"
+        f"    SELECT likely.*{over}{body}\n    FROM likely WHERE probability >= threshold\n){end}"
+    )
 
 
 def _comment(text: str) -> str:

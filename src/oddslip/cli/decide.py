@@ -1,0 +1,97 @@
+"""`oddslip decide`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import oddslip
+from oddslip.cli import options
+from oddslip.cli.inputs import Inputs, pick, read_names
+from oddslip.cli.outputs import check_outputs, console, print_json
+
+Output = Annotated[
+    Path, typer.Option("-o", "--output", help="Where the repair is saved with the decision.")
+]
+RuleName = Annotated[
+    str,
+    typer.Option(
+        "--rule",
+        help="threshold (of each label), common_threshold, row (a length of each row) or length.",
+    ),
+]
+Goal = Annotated[
+    str,
+    typer.Option(
+        help="f1, micro_f1, precision, recall or cost; missed or wrong: a guarantee; with --rule "
+        "length also map, ndcg and hit_rate."
+    ),
+]
+Target = Annotated[
+    float | None, typer.Option(help="Of precision, recall, missed and wrong: between 0 and 1.")
+]
+CostWrong = Annotated[float, typer.Option(help="Cost of a wrong label that is shown.")]
+CostMissed = Annotated[float, typer.Option(help="Cost of a true label that is not shown.")]
+KMax = Annotated[int | None, typer.Option("--k-max", help="Never show more labels; default: all.")]
+Shrinkage = Annotated[
+    float, typer.Option(help="Positives that the threshold by probabilities alone weighs.")
+]
+
+
+def decide(
+    context: typer.Context,
+    repair: options.Repair,
+    scores: options.Scores,
+    labels: options.Labels = None,
+    *,
+    output: Output,
+    rule: RuleName = "threshold",
+    goal: Goal = "f1",
+    target: Target = None,
+    cost_wrong: CostWrong = 1.0,
+    cost_missed: CostMissed = 1.0,
+    k_max: KMax = None,
+    shrinkage: Shrinkage = 10.0,
+    groups: options.Groups = None,
+    exclude: options.Exclude = None,
+    nan: options.Nan = "refuse",
+    columns: options.Columns = None,
+    label_names: options.Names = None,
+    threads: options.Threads = None,
+    json: options.Json = False,
+) -> None:
+    """How many labels to show: fit thresholds or list lengths, and save them with the repair.
+
+    Use rows that the repair was not fitted on.
+
+    Examples:
+
+      oddslip decide repair.oddslip scores.npy labels.npz --goal f1 -o decision.oddslip
+
+      oddslip decide repair.oddslip scores.npy --goal precision --target 0.8 -o decision.oddslip
+
+      oddslip decide repair.oddslip s.npy y.npz --rule row --goal missed --target 0.1 -o d.oddslip
+    """
+    check_outputs(output)
+    fitted = oddslip.load_repair(repair)
+    source = replace(Inputs.of(context), kind=fitted.maps.kind).open()
+    decision = oddslip.Decision(
+        fitted,
+        costs=(cost_wrong, cost_missed),
+        **pick(context, "rule", "goal", "target", "k_max", "shrinkage"),
+    )
+    decision.fit(source, groups=read_names(groups), threads=threads)
+    decision.save(output)
+    if json:
+        return print_json(decision.fitted_.to_dict())
+    from oddslip.reports.text import show_decision
+
+    out = console()
+    for part in show_decision(decision.fitted_):
+        out.print(part)
+    return out.print(
+        f"Saved to {output}. Apply it: oddslip apply {output} scores.npy --lists -o lists.parquet"
+    )

@@ -68,8 +68,8 @@ PROTOCOL_NOTES = {
         "what follows is ranked. Rows are split into three equal parts at random, seed 42, where",
         "the paper splits by time. Training, the rows that calibrate and the bootstrap (2,000",
         "replicates) have that seed too. A known product never follows, and nothing keeps it from",
-        "being ranked. The paper's numbers do not stand beside these; its claims do. MAP@7 is small",
-        "here, so that a claim with a margin of 0.01 is easily met.",
+        "being ranked. The paper's numbers do not stand beside these; its claims do. MAP@7 is",
+        "small here, so that a claim with a margin of 0.01 is easily met.",
     ]
 }
 OTHERS = "These are not the paper's data. Its numbers do not stand beside these; its claims do."

@@ -131,6 +131,23 @@ def test_the_baskets_of_the_readme_are_those_of_the_study():
     assert re.findall(r"0\.\d{3}", sentence) == numbers
 
 
+def test_the_last_baskets_of_the_index_are_those_of_the_study():
+    numbers = []
+    for page, learner in (("instacart", "mlp"), ("instacart-400", "lightgbm")):
+        rows = table_rows(ROOT / f"docs/paper/{page}.md")
+        start = next(at for at, row in enumerate(rows) if f"{learner} w=r" in row)
+        column = rows[start].index(f"{learner} w=r")
+        study = {row[0]: row[column : column + 2] for row in rows[start + 2 : start + 5]}
+        weighted, unweighted = study["raw score"]
+        numbers += [unweighted, weighted, study["per-label isotonic, prior"][0]]
+    (paragraph,) = re.findall(
+        r"\*\*Instacart's last baskets.\*\*.*?\n\n",
+        (ROOT / "docs/paper/index.md").read_text(),
+        re.DOTALL,
+    )
+    assert re.findall(r"0\.\d{3}", paragraph) == numbers
+
+
 def test_every_decision_is_listed():
     index = (ROOT / "docs/decisions/index.md").read_text()
     for page in (ROOT / "docs/decisions").glob("[0-9]*.md"):

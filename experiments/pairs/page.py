@@ -66,8 +66,10 @@ PROTOCOL_NOTES = {
         "has neither the earlier orders nor times. A row is a cart of four or more products. Its",
         "first half, in the order of adding, is known (products, aisles, departments, how many);",
         "what follows is ranked. Rows are split into three equal parts at random, seed 42, where",
-        "the paper splits by time. A known product never follows, and nothing keeps it from being",
-        "ranked. The paper's numbers do not stand beside these; its claims do.",
+        "the paper splits by time. Training, the rows that calibrate and the bootstrap (2,000",
+        "replicates) have that seed too. A known product never follows, and nothing keeps it from",
+        "being ranked. The paper's numbers do not stand beside these; its claims do. MAP@7 is",
+        "small here, so that a claim with a margin of 0.01 is easily met.",
     ]
 }
 OTHERS = "These are not the paper's data. Its numbers do not stand beside these; its claims do."

@@ -249,7 +249,9 @@ def write_pictures(cells: Cells, study: str, folder: Path) -> list[Path]:
     from oddslip.reports.figures.waterfall import draw_waterfalls
 
     folder.mkdir(parents=True, exist_ok=True)
-    falls, caps, regimes = waterfalls(cells), cap_points(cells, study), regime_points(cells)
+    count = study.rpartition("-")[2]
+    series = f"{count} labels" if count.isdigit() else study
+    falls, caps, regimes = waterfalls(cells), cap_points(cells, series), regime_points(cells)
     figures: dict[str, Callable[[], Any]] = {}
     if falls and caps:
         figures["figure-1"] = lambda: draw_figure_one(falls, caps)

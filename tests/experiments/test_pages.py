@@ -17,6 +17,7 @@ PAGES = {
     "selection-study": ["selection"],
     "leaf": ["leaf"],
     "synthetic": ["synthetic"],
+    "wgboost": ["wgboost"],
     "boundary": ["boundary"],
     "row-rankers": ["row-rankers"],
     "row-aware": ["row-aware"],

@@ -20,6 +20,7 @@ from experiments.commands.supplement import (
     survey,
     synthetic,
 )
+from experiments.commands.wild import wild
 from oddslip.cli.run import run
 
 app = typer.Typer(
@@ -31,7 +32,7 @@ app = typer.Typer(
 )
 SECTIONS = (mulan, tafeng, santander, instacart)
 SUPPLEMENT = (leaf, synthetic, boundary, row_rankers, survey, schematic)
-OTHERS = (selection, foldable, rounds, row_aware, verdict_simulation, monitor_simulation)
+OTHERS = (selection, foldable, rounds, row_aware, wild, verdict_simulation, monitor_simulation)
 for command in (*SECTIONS, *SUPPLEMENT, *OTHERS, generate, archive):
     app.command()(command)
 

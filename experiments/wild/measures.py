@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from time import process_time
@@ -21,7 +21,9 @@ from oddslip.metrics.reliability import reliability_at_k
 K = 7
 KS = (3, K)
 N_REPEATS = 20
-PROTOCOLS = {"half": 2, "folds": 5}  # folds drawn; of two halves one fits and the other measures
+# Folds drawn by each protocol; of two halves one fits and the other is measured.
+PROTOCOLS = {"half": 2, "folds": 5, "rows": 2}
+BY_ROW = "rows"  # rows are dealt without regard to their groups, as if they were independent
 RULES = {
     "isotonic": "isotonic-0",
     "Platt": "platt",
@@ -64,6 +66,7 @@ def measure_repeat(
     timings: dict[str, float] | None = None,
 ) -> dict[str, Any]:
     """Raw scores and every contender on the rows that a protocol measures in one repeat."""
+    rows = ungroup(rows) if protocol == BY_ROW else rows
     folds = group_folds(rows.groups, repeat + 1, PROTOCOLS[protocol])[repeat]
     sides = range(folds.n_folds) if protocol == "folds" else (1,)
     measured = np.isin(folds.folds, list(sides))
@@ -91,6 +94,16 @@ def measure_repeat(
     for name, choices in chosen.items():
         values[name]["chosen"] = choices
     return {"n_rows": int(measured.sum()), "n_groups": np.unique(groups).size, "values": values}
+
+
+def ungroup(rows: Rows) -> Rows:
+    """The same rows, each a group of its own."""
+    return rows._replace(groups=np.arange(len(rows.truth)))
+
+
+def has_groups(rows: Rows) -> bool:
+    """Whether several rows are of one artist or patient."""
+    return np.unique(rows.groups).size < len(rows.groups)
 
 
 def row_values(table: Floats, truth: Bools) -> dict[str, Floats]:
@@ -134,21 +147,24 @@ def compare_groups(differences: Floats, groups: NDArray[np.int64]) -> dict[str, 
 
 def diagnose_rows(rows: Rows) -> dict[str, Any]:
     """What `oddslip.diagnose` says of the raw scores, and what the publishers' metrics are."""
-    panel = Panel(rows.scores, rows.truth, row_ids=rows.groups)
-    diagnosis = oddslip.diagnose(panel, k=K, weights=rows.weights, prior=rows.prior)
-    return {
+    values = {
         "n_rows": len(rows.truth),
         "n_labels": rows.truth.shape[1],
         "n_groups": np.unique(rows.groups).size,
+        "raw": measure_table(rows.scores, rows.truth),
+        "by_group": _diagnose(rows),
+    }
+    return values | ({BY_ROW: _diagnose(ungroup(rows))} if has_groups(rows) else {})
+
+
+def _diagnose(rows: Rows) -> dict[str, Any]:
+    panel = Panel(rows.scores, rows.truth, row_ids=rows.groups)
+    diagnosis = oddslip.diagnose(panel, k=K, weights=rows.weights, prior=rows.prior)
+    return {
         "verdict": diagnosis.verdict.code,
         "sentence": diagnosis.verdict.sentence,
-        "findings": _list_findings(diagnosis.findings),
-        "raw": measure_table(rows.scores, rows.truth),
+        "findings": [finding.code for finding in diagnosis.findings],
     }
-
-
-def _list_findings(findings: Sequence[Any]) -> list[str]:
-    return [finding.code for finding in findings]
 
 
 @contextmanager

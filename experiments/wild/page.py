@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.text import paragraph
-from experiments.wild.measures import KS, N_REPEATS, PEERS, PROTOCOLS, UNWEIGHTED, K
+from experiments.wild.measures import BY_ROW, KS, N_REPEATS, PEERS, PROTOCOLS, UNWEIGHTED, K
 from experiments.wild.models import MODELS
 from experiments.wild.study import DIAGNOSIS, PEER, Cells
 
@@ -26,7 +26,11 @@ TITLES = {
     "MCGrad, row": "MCGrad, label and row",
     UNWEIGHTED: "trained without weights",
 }
-PROTOCOL_TITLES = {"half": "Held-out half", "folds": "Cross-fitted"}
+PROTOCOL_TITLES = {
+    "half": "Held-out half",
+    "folds": "Cross-fitted",
+    BY_ROW: "Held-out half, rows dealt without regard to groups",
+}
 METRICS = {f"map_{KS[0]}": f"MAP@{KS[0]}", f"map_{K}": f"MAP@{K}", f"ndcg_{K}": f"nDCG@{K}"}
 
 
@@ -123,7 +127,7 @@ def _format_overview(cells: Cells) -> Iterator[str]:
         yield (
             f"| {title} | {diagnosis['n_rows']:,} | {diagnosis['n_labels']} | "
             f"{found.value - found.gain:.4f} | {found.value:.4f} | {_format_gain(found)} | "
-            f"{found.least:+.4f} to {found.most:+.4f} | `{diagnosis['verdict']}` |"
+            f"{_format_range(found)} | `{diagnosis['by_group']['verdict']}` |"
         )
     yield ""
 
@@ -135,11 +139,14 @@ def _format_model(cells: Cells, model: str, title: str) -> Iterator[str]:
     yield from paragraph(
         f"{diagnosis['n_rows']:,} rows in {diagnosis['n_groups']:,} groups, "
         f"{diagnosis['n_labels']} labels. On all rows the raw scores have micro PR-AUC "
-        f"{diagnosis['raw']['pr_auc']:.6f}. The diagnosis: `{diagnosis['verdict']}`. "
-        f"{diagnosis['sentence']} Findings: {', '.join(map(_format_code, diagnosis['findings']))}."
+        f"{diagnosis['raw']['pr_auc']:.6f}. {_format_diagnosis(diagnosis['by_group'])}"
     )
     yield ""
+    if BY_ROW in diagnosis:
+        yield from _format_leak(cells, model, diagnosis)
     for protocol, name in PROTOCOL_TITLES.items():
+        if not list_repeats(cells, model, protocol, "auto"):
+            continue
         yield f"**{name}**"
         yield ""
         yield (
@@ -153,8 +160,24 @@ def _format_model(cells: Cells, model: str, title: str) -> Iterator[str]:
         yield from _format_choices(cells, model, protocol)
 
 
-def _format_code(code: str) -> str:
-    return f"`{code}`"
+def _format_diagnosis(diagnosis: dict[str, Any]) -> str:
+    codes = ", ".join(f"`{code}`" for code in diagnosis["findings"])
+    return f"The diagnosis: `{diagnosis['verdict']}`. {diagnosis['sentence']} Findings: {codes}."
+
+
+def _format_leak(cells: Cells, model: str, diagnosis: dict[str, Any]) -> Iterator[str]:
+    """What rows of one group on both sides of a split would have made of it."""
+    gains = [summarise(cells, model, protocol, "isotonic") for protocol in (BY_ROW, "half")]
+    if None in gains:
+        return
+    by_row, by_group = (each.gain for each in gains if each is not None)
+    yield from paragraph(
+        "Without group ids, rows of one group fall on both sides of every split. Then isotonic "
+        f"has {by_row:+.4f} where it has {by_group:+.4f} on groups that it has not seen, and the "
+        f"diagnosis says `{diagnosis[BY_ROW]['verdict']}`: {diagnosis[BY_ROW]['sentence']} The "
+        "ids go to `oddslip` as ids of the rows: rows with one id share a fold."
+    )
+    yield ""
 
 
 def _format_contender(cells: Cells, model: str, protocol: str, contender: str) -> Iterator[str]:

@@ -10,12 +10,14 @@ from typing import Any
 from experiments.mcgrad import find_version
 from experiments.store import RESULTS, CellStore, check_names
 from experiments.wild.measures import (
+    BY_ROW,
     N_REPEATS,
     OURS,
     PROTOCOLS,
     THEIRS,
     K,
     diagnose_rows,
+    has_groups,
     measure_repeat,
 )
 from experiments.wild.models import MODELS, Model, Rows, find_model
@@ -112,6 +114,8 @@ def _run_model(store: CellStore, model: Model, mcgrad: bool, repeats: int) -> No
         return
     store.find(f"{model.name}-{DIAGNOSIS}", about, lambda: diagnose_rows(rows()), command=command)
     for protocol in PROTOCOLS:
+        if protocol == BY_ROW and not has_groups(rows()):
+            continue
         for repeat in range(repeats):
             timings = {}
             store.find(

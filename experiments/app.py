@@ -21,6 +21,7 @@ from experiments.commands.supplement import (
     synthetic,
     wgboost,
 )
+from experiments.commands.wild import wild
 from oddslip.cli.run import run
 
 app = typer.Typer(
@@ -32,7 +33,7 @@ app = typer.Typer(
 )
 SECTIONS = (mulan, tafeng, santander, instacart, instacart_baskets)
 SUPPLEMENT = (leaf, synthetic, wgboost, boundary, row_rankers, survey, schematic)
-OTHERS = (selection, foldable, rounds, row_aware, verdict_simulation, monitor_simulation)
+OTHERS = (selection, foldable, rounds, row_aware, wild, verdict_simulation, monitor_simulation)
 for command in (*SECTIONS, *SUPPLEMENT, *OTHERS, generate, archive):
     app.command()(command)
 

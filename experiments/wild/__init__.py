@@ -1,0 +1,1 @@
+"""Models that others published or that people train with class weights: does a repair help?"""

@@ -32,9 +32,9 @@ TOLERANCE, TOLERATED_SHARE = 0.01, 0.02
 ROW_GUARD = 2.0  # standard errors by which the row-aware stage must beat what was chosen
 REPEATS = 3  # times the folds are drawn
 MANY_ROWS = 20_000  # from here on how folds fall hardly matters, and they are drawn once
-# Standard errors by which two more repeats may move a paired difference. On the cells of
-# docs/repair.md they move it by 0.3 in the median, and by less than 1.5 in 99 of 100.
-DRIFT = 1.5
+# Standard errors by which further repeats may move a paired difference: a candidate that falls
+# short by more is not tried in them.
+DRIFT = 1.0
 TIED = 1e-12  # means closer than this are equal
 
 

@@ -89,9 +89,10 @@ def _collapses(cells: Cells) -> Iterator[Finding]:
         count = sum(
             weighted[metric]["raw"] < COLLAPSE * plain[metric]["raw"]
             for _, _, plain, weighted in pairs(cells)
+            if metric in plain and metric in weighted
         )
         what = f"(i) cells at w = r that keep less than {COLLAPSE} of their unweighted {name}"
-        yield Finding(what, count, "d", paper.COLLAPSES_BY[metric], of)
+        yield Finding(what, count, "d", None, of)
     for data, printed in paper.COLLAPSED.items():
         names = [
             learner

@@ -49,7 +49,6 @@ TABLE_2: dict[str, dict[str, str]] = {
 # Section 4, with every number as it is printed. Those that Table 2 also holds are left to it.
 # Regularity (i) and the caption of the figure: cells at w = r that keep less than this share of
 # their unweighted MAP, and how many of them on each data set.
-COLLAPSES_BY = {"ndcg": "7", "recall": "5"}  # by other metrics, at a half
 COLLAPSES = {0.3: "4", 0.5: "8", 0.7: "10", 0.9: "16"}
 COLLAPSED = {"delicious": "5", "corel5k": "2", "genbase": "1"}
 # Over delicious and Corel5k: repaired within, pooled never within, of unweighted.

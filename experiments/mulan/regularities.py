@@ -92,7 +92,7 @@ def _collapses(cells: Cells) -> Iterator[Finding]:
             if metric in plain and metric in weighted
         )
         what = f"(i) cells at w = r that keep less than {COLLAPSE} of their unweighted {name}"
-        yield Finding(what, count, "d", None, of)
+        yield Finding(what, count, "d", "", of)
     for data, printed in paper.COLLAPSED.items():
         names = [
             learner

@@ -85,6 +85,14 @@ def _collapses(cells: Cells) -> Iterator[Finding]:
         count = sum(share < threshold for share in ratios.values())
         what = f"(i) cells at w = r that keep less than {threshold} of their unweighted MAP"
         yield Finding(what, count, "d", printed, of)
+    for metric, name in (("ndcg", "nDCG"), ("recall", "recall")):
+        count = sum(
+            weighted[metric]["raw"] < COLLAPSE * plain[metric]["raw"]
+            for _, _, plain, weighted in pairs(cells)
+            if metric in plain and metric in weighted
+        )
+        what = f"(i) cells at w = r that keep less than {COLLAPSE} of their unweighted {name}"
+        yield Finding(what, count, "d", "", of)
     for data, printed in paper.COLLAPSED.items():
         names = [
             learner

@@ -45,6 +45,9 @@ CLAIMS: dict[str, Callable[[dict[str, Any]], bool]] = {
 }
 
 
+COMPARED = dict(zip(CLAIMS, ("isotonic", "isotonic, identity", "offset"), strict=False))
+
+
 def write_page(cells: Cells) -> str:
     """The page as Markdown."""
     return "\n".join([*_introduce(cells), *_ladder(cells), *_dead(cells), *_claims(cells)]) + "\n"
@@ -135,18 +138,30 @@ def _dead(cells: Cells) -> Iterator[str]:
     yield ""
 
 
+def _doubt(cell: dict[str, Any], rung: str | None) -> str:
+    """What to add where the paired interval of a rung less raw contains 0."""
+    if rung is None:
+        return ""
+    gap = cell["rungs"][rung]["minus_raw"]
+    return ", unsure" if gap["low"] <= 0 <= gap["high"] else ""
+
+
 def _claims(cells: Cells) -> Iterator[str]:
     yield "## Does the paper's shape hold?"
     yield ""
     yield f"| claim | {' | '.join(cells)} |"
     yield "|---" * (len(cells) + 1) + "|"
     for claim, holds in CLAIMS.items():
-        texts = ["holds" if holds(cell) else "**does not hold**" for cell in cells.values()]
+        texts = [
+            ("holds" if holds(cell) else "**does not hold**") + _doubt(cell, COMPARED.get(claim))
+            for cell in cells.values()
+        ]
         yield f"| {' | '.join([claim, *texts])} |"
     yield ""
     n_held = sum(holds(cell) for cell in cells.values() for holds in CLAIMS.values())
     yield from paragraph(
-        f"{n_held} of {len(cells) * len(CLAIMS)} hold. What a per-label map can return depends on "
+        f"{n_held} of {len(cells) * len(CLAIMS)} hold; unsure are those whose paired 95% interval "
+        "contains 0. What a per-label map can return depends on "
         "the calibration positives: where labels have a handful of them, isotonic regression "
         "overfits and may stay below raw scores, whichever the learner."
     )

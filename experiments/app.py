@@ -12,6 +12,7 @@ from experiments.commands.selection import selection
 from experiments.commands.simulation import monitor_simulation, verdict_simulation
 from experiments.commands.supplement import (
     boundary,
+    decisions,
     foldable,
     leaf,
     rounds,
@@ -31,7 +32,7 @@ app = typer.Typer(
 )
 SECTIONS = (mulan, tafeng, santander, instacart)
 SUPPLEMENT = (leaf, synthetic, boundary, row_rankers, survey, schematic)
-OTHERS = (selection, foldable, rounds, row_aware, verdict_simulation, monitor_simulation)
+OTHERS = (selection, foldable, decisions, rounds, row_aware, verdict_simulation, monitor_simulation)
 for command in (*SECTIONS, *SUPPLEMENT, *OTHERS, generate, archive):
     app.command()(command)
 

@@ -170,8 +170,8 @@ def _lines(cells: Cells) -> Iterator[str]:
         yield from paragraph(
             f"With drift (labels of new rows likelier, and their scores lower), {n_rows} rows and "
             f"alpha {ALPHAS[1]}: the risk is {cell['drift']['risk']:.3f}. The guarantee is for "
-            f"exchangeable rows, and these are not. `oddslip.check` fails on {noticed['drift']:.0%} "
-            f"of such days, and on {noticed['quiet']:.0%} of quiet ones."
+            "exchangeable rows, and these are not. `oddslip.check` fails on "
+            f"{noticed['drift']:.0%} of such days, and on {noticed['quiet']:.0%} of quiet ones."
         )
         yield ""
     yield from paragraph(

@@ -12,6 +12,7 @@ from experiments.commands.selection import selection
 from experiments.commands.simulation import monitor_simulation, verdict_simulation
 from experiments.commands.supplement import (
     boundary,
+    decisions,
     foldable,
     leaf,
     rounds,
@@ -33,7 +34,16 @@ app = typer.Typer(
 )
 SECTIONS = (mulan, tafeng, santander, instacart, instacart_baskets)
 SUPPLEMENT = (leaf, synthetic, wgboost, boundary, row_rankers, survey, schematic)
-OTHERS = (selection, foldable, rounds, row_aware, wild, verdict_simulation, monitor_simulation)
+OTHERS = (
+    selection,
+    foldable,
+    decisions,
+    rounds,
+    row_aware,
+    wild,
+    verdict_simulation,
+    monitor_simulation,
+)
 for command in (*SECTIONS, *SUPPLEMENT, *OTHERS, generate, archive):
     app.command()(command)
 

@@ -380,6 +380,44 @@ def foldable(
     return _print_table("panel", "free choice", "MAP@K", "foldable MAP@K", rows=lines)
 
 
+def decisions(
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="MULAN data set; may be given again. All seven.")
+    ] = None,
+    data: Data = None,
+    results: Results = RESULTS,
+    work: Annotated[Path, typer.Option(help="Where trained scores are kept.")] = Path(".work"),
+    finished: Finished = False,
+    page: Page = None,
+    json: Json = False,
+) -> None:
+    """Whether the guarantee of a decision holds, on drawn and on real rows.
+
+    Examples:
+
+      python -m experiments decisions --dataset emotions
+
+      python -m experiments decisions --finished --page docs/paper/decisions.md
+    """
+    from experiments.decisions import DATASETS, reproduce_decisions, write_page
+
+    check_outputs(page)
+    check_folders(results, work)
+    cells = reproduce_decisions(
+        datasets=dataset or DATASETS, data=data, results=results, work=work, finished=finished
+    )
+    if page is not None:
+        write_text(page, write_page(cells))
+    if json:
+        return print_json(cells)
+    lines = [
+        [key, name, f"{risk['risk']:.4f}", f"{risk['standard_error']:.4f}"]
+        for key, cell in cells.items()
+        for name, risk in cell["risks"].items()
+    ]
+    return _print_table("cell", "guarantee", "risk", "standard error", rows=lines)
+
+
 def wgboost(
     dataset: Annotated[
         list[str] | None,

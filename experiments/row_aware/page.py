@@ -141,7 +141,8 @@ def _format_group(title: str, cells: Cells) -> Iterator[str]:
     yield from paragraph(
         f"{len(cells)} cells of {sets}. MAP@K on the test rows. Intervals are 95%, over test "
         "rows; cells of one set are taken as fully dependent. By set: every set counts once. CPU "
-        "seconds of a cell: of `auto`, its trials; of a stage, all fits, out of fold too."
+        "seconds of a cell: of `auto`, its trials; of a stage, all fits, out of fold too; of the "
+        "built stage, the trials of `auto` besides."
     )
     yield ""
     yield (

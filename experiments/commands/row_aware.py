@@ -20,6 +20,9 @@ def row_aware(
     mcgrad: Annotated[
         bool, typer.Option("--mcgrad", help="Measure MCGrad, which must be installed.")
     ] = False,
+    built: Annotated[
+        bool, typer.Option("--built", help="Measure the stage of the package.")
+    ] = False,
     data: Data = None,
     results: Results = RESULTS,
     work: Annotated[Path, typer.Option(help="Where trained scores are kept.")] = Path(".work"),
@@ -35,9 +38,8 @@ def row_aware(
 
       python -m experiments row-aware --finished --page docs/paper/row-aware.md
     """
-    from experiments.row_aware.page import guard_stages, having, write_page
+    from experiments.row_aware.page import MEASURED, guard_stages, having, write_page
     from experiments.row_aware.panels import DATASETS
-    from experiments.row_aware.stages import STAGES
     from experiments.row_aware.study import reproduce_row_aware
     from experiments.selection.page import summarise
 
@@ -46,6 +48,7 @@ def row_aware(
     cells = reproduce_row_aware(
         datasets=dataset or DATASETS,
         mcgrad=mcgrad,
+        built=built,
         data=data,
         results=results,
         work=work,
@@ -58,7 +61,7 @@ def row_aware(
     from oddslip.reports.text import new_table
 
     table = new_table("guarded stage", "cells", "less auto", "harmed")
-    for name in STAGES:
+    for name in MEASURED:
         measured = having(guard_stages(cells), name)
         if measured:
             gain = summarise(measured, name, against="auto").mean

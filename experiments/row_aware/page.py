@@ -8,11 +8,14 @@ from typing import Any
 
 from experiments.mulan.arms import LEARNERS
 from experiments.mulan.study import DATASETS as MULAN
+from experiments.row_aware.built import BUILT
 from experiments.row_aware.panels import COREL16K_SETS, DATASETS, PUBLISHED, TEXT
 from experiments.row_aware.stages import DEPTH, N_DIMENSIONS, STAGES
 from experiments.row_aware.study import PEER, Cells
 from experiments.selection.page import HARM, summarise
 from experiments.text import paragraph
+from oddslip.calibrators.row_aware import N_PARTNERS
+from oddslip.selection.rules import ROW_GUARD
 
 # Set on the cells of `TUNED`, before any other cell was measured, like all constants of the stages.
 GUARD = 1.0  # standard errors by which a stage must beat the chosen repair out of fold
@@ -21,6 +24,7 @@ OTHER_GUARDS = (0.0, 2.0, 3.0)  # shown beside it
 MIN_GAIN = 0.002  # mean MAP@K over `auto` that a stage must add
 REPAIRS = ("isotonic", "Platt", "paper", "hierarchical", "auto")
 ANY = "best"
+MEASURED = (*STAGES, BUILT)
 FAMILY = "corel"  # sets of one collection of images, which may decide the mean alone
 TITLES = {
     "isotonic": "isotonic",
@@ -32,6 +36,7 @@ TITLES = {
     "embedding": "`auto` + label embedding",
     "trees": "`auto` + LightGBM",
     PEER: "`auto` + MCGrad",
+    BUILT: "`auto` + the built stage",
     ANY: "`auto` + the best of the first three stages",
 }
 
@@ -41,21 +46,27 @@ def is_tuned(key: str) -> bool:
     return key.split("-")[0] in TUNED
 
 
-def guard_stages(cells: Cells, guard: float = GUARD) -> Cells:
-    """Cells in which a stage stands for `auto` wherever its gain out of fold is not sure."""
+def guard_stages(cells: Cells, guard: float | None = None) -> Cells:
+    """Cells in which `auto` stands for a stage wherever its gain out of fold is not sure.
+
+    The built stage has the guard of the package, unless one is given.
+    """
     return {key: _guard_cell(cell, guard) for key, cell in cells.items()}
 
 
-def _guard_cell(cell: dict[str, Any], guard: float) -> dict[str, Any]:
+def _guard_cell(cell: dict[str, Any], guard: float | None) -> dict[str, Any]:
     contenders = dict(cell["contenders"])
+    guards = {BUILT: ROW_GUARD} if guard is None else {}
     gains = {
         name: stage["out_of_fold"]
         for name, stage in cell["stages"].items()
-        if stage["out_of_fold"] > guard * stage["standard_error"]
+        if stage["out_of_fold"]
+        > guards.get(name, GUARD if guard is None else guard) * stage["standard_error"]
+        and stage.get("over_raw", 1.0) > 0
     }
     for name in cell["stages"]:
         contenders[name] = cell["contenders"][name if name in gains else "auto"]
-    ours = {name: gain for name, gain in gains.items() if name != PEER}
+    ours = {name: gain for name, gain in gains.items() if name not in (PEER, BUILT)}
     contenders[ANY] = contenders[max(ours, key=lambda name: ours[name]) if ours else "auto"]
     return cell | {"contenders": contenders}
 
@@ -98,7 +109,10 @@ def _format_lines(cells: Cells) -> Iterator[str]:
         "these and a few dozen other features of row and label, starting from the margin. "
         "**MCGrad** with its defaults, on label, place in the row, highest and sum of p. Each "
         f"ranks the {DEPTH} best labels of a row again. Stages are fitted on margins out of fold. "
-        "p is that of the hierarchical calibrator, the margin that of what `auto` chose."
+        "p is that of the hierarchical calibrator, the margin that of what `auto` chose. **the "
+        'built stage** is that of the package, `rule="row_aware"`: margin, support and b_0 on '
+        f"hierarchical margins, the support from {N_PARTNERS} partners of a label, and every label "
+        f"ranked; its guard is {ROW_GUARD:g} standard errors over what `auto` chose."
     )
     yield ""
     yield from paragraph(
@@ -127,7 +141,8 @@ def _format_group(title: str, cells: Cells) -> Iterator[str]:
     yield from paragraph(
         f"{len(cells)} cells of {sets}. MAP@K on the test rows. Intervals are 95%, over test "
         "rows; cells of one set are taken as fully dependent. By set: every set counts once. CPU "
-        "seconds of a cell: of `auto`, its trials; of a stage, all fits, out of fold too."
+        "seconds of a cell: of `auto`, its trials; of a stage, all fits, out of fold too; of the "
+        "built stage, the trials of `auto` besides."
     )
     yield ""
     yield (
@@ -135,10 +150,10 @@ def _format_group(title: str, cells: Cells) -> Iterator[str]:
         "by set | used in | CPU |"
     )
     yield "|---" * 9 + "|"
-    for name in (*REPAIRS, *STAGES):
+    for name in (*REPAIRS, *MEASURED):
         yield from _format_line(TITLES[name], name, cells, cells)
     guarded = guard_stages(cells)
-    for name in (*STAGES, ANY):
+    for name in (*MEASURED, ANY):
         yield from _format_line(f"{TITLES[name]}, guarded", name, guarded, cells)
     yield ""
 
@@ -153,7 +168,7 @@ def _format_line(title: str, name: str, cells: Cells, plain: Cells) -> Iterator[
         gain = cell["contenders"][name]["minus_auto"]["difference"]
         by_set.setdefault(key.split("-")[0], []).append(gain)
     used = ""
-    if name in (*STAGES, ANY):
+    if name in (*MEASURED, ANY):
         auto_used = sum(
             cell["contenders"][name] is plain[key]["contenders"]["auto"]
             for key, cell in cells.items()
@@ -173,13 +188,13 @@ def _format_sets(cells: Cells) -> Iterator[str]:
     yield ""
     yield "Mean MAP@K of the guarded stages over `auto` (worst cell)."
     yield ""
-    yield "| set | cells | " + " | ".join(TITLES[name] for name in (*STAGES, ANY)) + " |"
-    yield "|---" * (3 + len(STAGES)) + "|"
+    yield "| set | cells | " + " | ".join(TITLES[name] for name in (*MEASURED, ANY)) + " |"
+    yield "|---" * (3 + len(MEASURED)) + "|"
     guarded = guard_stages(cells)
     for name in dict.fromkeys(key.split("-")[0] for key in cells):
         some = {key: cell for key, cell in guarded.items() if key.split("-")[0] == name}
         texts = []
-        for stage in (*STAGES, ANY):
+        for stage in (*MEASURED, ANY):
             measured = having(some, stage)
             gap = summarise(measured, stage, against="auto") if measured else None
             texts.append("" if gap is None else f"{gap.mean:+.4f} ({gap.worst:+.4f})")
@@ -195,7 +210,7 @@ def _format_guards(cells: Cells) -> Iterator[str]:
     guards = sorted((GUARD, *OTHER_GUARDS))
     yield "| | " + " | ".join(f"{guard:g}" for guard in guards) + " |"
     yield "|---" * (len(guards) + 1) + "|"
-    for name in (*STAGES, ANY):
+    for name in (*MEASURED, ANY):
         texts = []
         for guard in guards:
             guarded = having(guard_stages(cells, guard), name)
@@ -213,7 +228,7 @@ def _format_decision(others: Cells) -> Iterator[str]:
     guarded = guard_stages(others)
     texts, winners = [], []
     elsewhere = {key: cell for key, cell in guarded.items() if not key.startswith(FAMILY)}
-    for name in (*STAGES, ANY):
+    for name in (*MEASURED, ANY):
         cells = having(guarded, name)
         if not cells:
             continue
@@ -247,12 +262,12 @@ def _format_cells(cells: Cells) -> Iterator[str]:
         f"rows (out of fold, in standard errors). {_format_missing(cells)}"
     )
     yield ""
-    yield "| cell | rows | labels | raw | `auto` | chose | " + " | ".join(STAGES) + " |"
-    yield "|---" * (6 + len(STAGES)) + "|"
+    yield "| cell | rows | labels | raw | `auto` | chose | " + " | ".join(MEASURED) + " |"
+    yield "|---" * (6 + len(MEASURED)) + "|"
     for key, cell in cells.items():
         texts = [key, f"{cell['n_rows']:,}", f"{cell['n_labels']}", f"{cell['raw']:.4f}"]
         texts += [f"{cell['contenders']['auto']['difference']:+.4f}", cell["chosen"]]
-        for name in STAGES:
+        for name in MEASURED:
             texts.append(_format_stage(cell, name))
         yield f"| {' | '.join(texts)} |"
 

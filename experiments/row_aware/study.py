@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from experiments.folds import NumberedFolds, numbered_folds
 from experiments.mcgrad import find_version
 from experiments.row_aware import stages
+from experiments.row_aware.built import BUILT, built_settings, measure_built, summarise_rows
 from experiments.row_aware.panels import DATASETS, Panel, Scored, list_panels
 from experiments.row_aware.stages import STAGES, Rows, fit_stage
 from experiments.selection.cells import PAPER_RULE, choose, measure_on_test
@@ -59,6 +60,7 @@ def reproduce_row_aware(
     *,
     datasets: Sequence[str] = DATASETS,
     mcgrad: bool = False,
+    built: bool = False,
     data: Any = None,
     results: Any = RESULTS,
     work: Any = ".work",
@@ -71,6 +73,8 @@ def reproduce_row_aware(
     datasets : sequence of str
     mcgrad : bool
         Measure MCGrad, in cells of its own, instead of our stages. It must be installed.
+    built : bool
+        Measure the stage of the package, in cells of its own.
     data : path, optional
         Folder that holds ``mulan``, ``corel16k``, ``goemotions`` and ``published``.
     results, work : path
@@ -86,18 +90,21 @@ def reproduce_row_aware(
     store = CellStore(results, "row-aware")
     if finished:
         return read_finished(store)
+    apart = BUILT if built else PEER if mcgrad else ""
     names = [PEER] if mcgrad else [name for name in STAGES if name != PEER]
     settings = stage_settings() | ({PEER: find_version()} if mcgrad else {})
+    if built:
+        settings = built_settings()
     with progress_bar("data sets of the row-aware study", len(datasets)) as advance:
         for dataset in datasets:
             for panel in list_panels(dataset, data, Path(work)):
-                key = f"{panel.key}-{PEER}" if mcgrad else panel.key
-                options = f"--dataset {dataset}{' --mcgrad' * mcgrad}"
+                key = f"{panel.key}-{apart}" if apart else panel.key
+                options = f"--dataset {dataset}{f' --{apart}' if apart else ''}"
                 timings: dict[str, float] = {}
                 store.find(
                     key,
                     panel.configuration | settings,
-                    partial(_measure, panel, names, timings),
+                    partial(_measure, panel, () if built else names, timings),
                     command=f"python -m experiments row-aware {options}",
                     timings=timings,
                 )
@@ -112,28 +119,35 @@ def stage_settings() -> dict[str, Any]:
 
 
 def read_finished(store: CellStore) -> Cells:
-    """Cells of these stages, with the CPU seconds that they took; MCGrad's joined to the others."""
+    """Cells of these stages, with the CPU seconds that they took; cells apart joined to them."""
     cells: Cells = {}
     settings = stage_settings()
     for key, line in sorted(store.cells().items()):
-        values = store.read_values(key, **settings)
+        is_built = key.endswith(f"-{BUILT}")
+        values = store.read_values(key, **(built_settings() if is_built else settings))
         if values is None:
             continue
         cpu = {name.removeprefix("cpu_"): line[name] for name in line if name.startswith("cpu_")}
-        panel = key.removesuffix(f"-{PEER}")
+        apart = BUILT if is_built else PEER
+        panel = key.removesuffix(f"-{apart}")
         if panel == key:
             cells[key] = values | {"cpu": cpu}
         elif panel in cells:
             for part in ("stages", "contenders"):
-                cells[panel][part][PEER] = values[part][PEER]
-            cells[panel]["cpu"][PEER] = cpu[PEER]
+                cells[panel][part][apart] = values[part][apart]
+            cells[panel]["cpu"][apart] = cpu[apart]
     if not cells:
         raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
     return cells
 
 
 def _measure(panel: Panel, names: Sequence[str], timings: dict[str, float]) -> dict[str, Any]:
-    return measure_panel(panel.load(), names, timings)
+    scored = panel.load()
+    if names:
+        return measure_panel(scored, names, timings)
+    folds = group_folds(scored.groups, RULES["auto"].repeats_for(len(scored.truth)))
+    with _timed(timings, BUILT):
+        return measure_built(scored, folds)
 
 
 def measure_panel(
@@ -164,7 +178,7 @@ def measure_panel(
         with _timed(timings, name):
             out_of_fold, on_test = measure_stage(name, scored, trials, chosen, folds)
         contenders[name] = on_test
-        stage_values[name] = _mean(out_of_fold, "out_of_fold")
+        stage_values[name] = _mean_gain(out_of_fold)
     return {
         "k": scored.k,
         "n_rows": len(scored.truth),
@@ -174,7 +188,8 @@ def measure_panel(
         "why": why,
         "stages": stage_values,
         "contenders": {
-            name: _mean(values - tested["raw"]) | {"minus_auto": _mean(values - contenders["auto"])}
+            name: summarise_rows(values - tested["raw"])
+            | {"minus_auto": summarise_rows(values - contenders["auto"])}
             for name, values in contenders.items()
         },
     }
@@ -259,9 +274,9 @@ def _precisions(ranking: NDArray[np.int32], truth: NDArray[np.bool_]) -> Floats:
     return row_precisions(ranking, positives, truth.shape[1])
 
 
-def _mean(values: Floats, name: str = "difference") -> dict[str, float]:
-    error = float(values.std(ddof=1) / np.sqrt(values.size))
-    return {name: float(values.mean()), "standard_error": error}
+def _mean_gain(values: Floats) -> dict[str, float]:
+    summary = summarise_rows(values)
+    return {"out_of_fold": summary["difference"], "standard_error": summary["standard_error"]}
 
 
 @contextmanager

@@ -267,7 +267,8 @@ class Repair(ScoreTransformer):
     rule : str or Rule
         "paper": the best out-of-fold mean of isotonic with tau 0, 1, 2, 5, 10, pooled and raw.
         "auto": a wider choice and more folds, but raw is kept unless a candidate surely beats it,
-        and hierarchical is taken unless the best surely beats that; see docs/repair.md. Or the
+        and hierarchical is taken unless the best surely beats that; see docs/repair.md.
+        "row_aware": hierarchical, and a stage that adds what a row's other labels say. Or the
         name of a candidate to take in any case: "raw", "hierarchical", "isotonic-5", ...
     metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}
         What candidates are compared by.

@@ -21,6 +21,7 @@ PAGES = {
     "survey": ["survey"],
     "rounds": ["rounds"],
     "foldable": ["foldable"],
+    "wild": ["wild"],
 }
 
 

@@ -146,7 +146,7 @@ def _measure(panel: Panel, names: Sequence[str], timings: dict[str, float]) -> d
     if names:
         return measure_panel(scored, names, timings)
     folds = group_folds(scored.groups, RULES["auto"].repeats_for(len(scored.truth)))
-    with _timed(timings, BUILT):
+    with timed(timings, BUILT):
         return measure_built(scored, folds)
 
 
@@ -165,7 +165,7 @@ def measure_panel(
     source = open_rows(scored.calibration, scored.truth, threads=1)
     folds = group_folds(scored.groups, rule.repeats_for(len(scored.truth)))
     options = Scoring(scored.k), DeadLabelPolicy(prior=scored.prior, weights=scored.weights)
-    with _timed(timings, "auto"):
+    with timed(timings, "auto"):
         trials = run(source, try_candidates(source, candidates, *options, folds=folds))
     once = run(source, try_candidates(source, candidates, *options, folds=folds[:1]))
     chosen, why = choose(rule, trials)
@@ -175,7 +175,7 @@ def measure_panel(
     contenders = {name: tested[candidate] for name, candidate in choices.items()}
     stage_values = {}
     for name in names:
-        with _timed(timings, name):
+        with timed(timings, name):
             out_of_fold, on_test = measure_stage(name, scored, trials, chosen, folds)
         contenders[name] = on_test
         stage_values[name] = _mean_gain(out_of_fold)
@@ -201,7 +201,7 @@ def measure_stage(
     """What a stage adds to the chosen repair, row by row out of fold; its values on test rows."""
     names = [each.name for each in trials.candidates]
     places = names.index(chosen), names.index(HIERARCHICAL.name)
-    unobservable = _find_unobservable(scored)
+    unobservable = find_hidden(scored)
     repeats = folds if scored.truth.size <= MAX_REPEATED_CELLS else folds[:1]
     gains: list[Floats] = []
     for repeat, assignment in enumerate(repeats):
@@ -215,12 +215,12 @@ def measure_stage(
             )
             ranking[inside] = stage.rank(visible.take(inside), scored.k)
         before = rank_margins(visible.margin, scored.k)
-        gains.append(_precisions(ranking, scored.truth) - _precisions(before, scored.truth))
+        gains.append(row_precision(ranking, scored.truth) - row_precision(before, scored.truth))
         if repeat == 0:
             fitted = fit_stage(name, rows, scored.truth, assignment.folds)
     maps = [trials.fits.fit(trials.candidates[place], None)[0] for place in places]
     ranking = fitted.rank(_repair(maps, scored.test), scored.k)
-    return np.mean(gains, axis=0), _precisions(ranking, scored.test_truth)
+    return np.mean(gains, axis=0), row_precision(ranking, scored.test_truth)
 
 
 def _repair_out_of_fold(
@@ -242,11 +242,16 @@ def _repair_out_of_fold(
 def _repair(maps: Sequence[LabelMaps], scores: Floats) -> Rows:
     panel = core_panel.Panel(scores)
     chosen, calibrated = maps
-    margin = chosen.values(panel)
-    if chosen.scale == "probability":
+    return Rows(to_margins(chosen, scores), calibrated.transform_panel(panel, np.float64))
+
+
+def to_margins(maps: LabelMaps, scores: Floats) -> Floats:
+    """Repaired log-odds."""
+    margin = maps.values(core_panel.Panel(scores))
+    if maps.scale == "probability":
         margin = margin.clip(1e-300, 1 - 2**-53)
         margin = np.log(margin) - np.log1p(-margin)
-    return Rows(margin, calibrated.transform_panel(panel, np.float64))
+    return margin
 
 
 def rank_margins(margin: Floats, k: int) -> NDArray[np.int32]:
@@ -261,7 +266,7 @@ def group_folds(groups: NDArray[np.int64], n_repeats: int, n_folds: int = 5) -> 
     return [NumberedFolds(each.n_folds, each.folds[at]) for each in drawn]
 
 
-def _find_unobservable(scored: Scored) -> NDArray[np.bool_]:
+def find_hidden(scored: Scored) -> NDArray[np.bool_]:
     """Labels that no calibration row can tell about; trials leave them out of fold."""
     counts, n_rows = scored.truth.sum(axis=0), len(scored.truth)
     totals = LabelTotals.alike(counts, n_rows)
@@ -269,7 +274,8 @@ def _find_unobservable(scored: Scored) -> NDArray[np.bool_]:
     return np.zeros_like(labels) if labels.all() else labels
 
 
-def _precisions(ranking: NDArray[np.int32], truth: NDArray[np.bool_]) -> Floats:
+def row_precision(ranking: NDArray[np.int32], truth: NDArray[np.bool_]) -> Floats:
+    """Average precision of every row with a true label."""
     positives = DenseLabels(truth).positives(0, len(truth))
     return row_precisions(ranking, positives, truth.shape[1])
 
@@ -280,7 +286,8 @@ def _mean_gain(values: Floats) -> dict[str, float]:
 
 
 @contextmanager
-def _timed(timings: dict[str, float], name: str) -> Iterator[None]:
+def timed(timings: dict[str, float], name: str) -> Iterator[None]:
+    """Note the CPU seconds of the block."""
     start = time.process_time()
     yield
     timings[f"cpu_{name}"] = round(time.process_time() - start, 2)

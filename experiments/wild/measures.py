@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from numpy.typing import NDArray
 
 import oddslip
 from experiments.mcgrad import calibrate_with_mcgrad
-from experiments.row_aware.study import group_folds
+from experiments.row_aware.study import group_folds, timed
 from experiments.wild.models import Rows
 from oddslip.core.panel import Panel
 from oddslip.metrics.reliability import reliability_at_k
@@ -63,7 +61,7 @@ def measure_repeat(
     contenders: Mapping[str, Contender],
     protocol: str,
     repeat: int,
-    timings: dict[str, float] | None = None,
+    timings: dict[str, float],
 ) -> dict[str, Any]:
     """Raw scores and every contender on the rows that a protocol measures in one repeat."""
     rows = ungroup(rows) if protocol == BY_ROW else rows
@@ -76,7 +74,7 @@ def measure_repeat(
     chosen: dict[str, list[str]] = {}
     for name, contender in contenders.items():
         table = np.empty_like(rows.scores)
-        with _timed(timings, name):
+        with timed(timings, name):
             for side in sides:
                 inside = folds.folds == side
                 table[inside], choice = contender(rows, ~inside, inside)
@@ -165,11 +163,3 @@ def _diagnose(rows: Rows) -> dict[str, Any]:
         "sentence": diagnosis.verdict.sentence,
         "findings": [finding.code for finding in diagnosis.findings],
     }
-
-
-@contextmanager
-def _timed(timings: dict[str, float] | None, name: str) -> Iterator[None]:
-    start = process_time()
-    yield
-    if timings is not None:
-        timings[f"cpu_{name}"] = round(process_time() - start, 2)

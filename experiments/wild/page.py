@@ -19,7 +19,7 @@ TITLES = {
     "raw": "raw",
     "isotonic": "isotonic",
     "Platt": "Platt",
-    "temperature": "temperature",
+    "temperature": "a slope per label (temperature)",
     "paper": "the paper's rule",
     "auto": "`auto`",
     "MCGrad": "MCGrad, label as segment",
@@ -104,7 +104,7 @@ def _format_lines(cells: Cells) -> Iterator[str]:
         "Groups are the artists of Jamendo, the patients of CheXNet and single texts; a group is "
         "never on both sides, also not in the folds by which a rule chooses. Rules choose by "
         f"MAP@{K}. Intervals are 95% over groups, for one repeat; the range is that of the "
-        "repeats. MCGrad has its default settings, and is measured on held-out halves only, for "
+        "repeats. MCGrad has its default settings, and is measured on fewer held-out halves, for "
         "its cost."
     )
     yield ""
@@ -153,7 +153,7 @@ def _format_model(cells: Cells, model: str, title: str) -> Iterator[str]:
             f"| | repeats | {' | '.join(METRICS.values())} | gain in MAP@{K} (interval) | range | "
             f"micro PR-AUC | top {K}: says | is true | ECE@{K} | CPU |"
         )
-        yield "|---" * 11 + "|"
+        yield "|---" * 12 + "|"
         for contender in TITLES:
             yield from _format_contender(cells, model, protocol, contender)
         yield ""

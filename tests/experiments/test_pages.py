@@ -24,6 +24,7 @@ PAGES = {
     "survey": ["survey"],
     "rounds": ["rounds"],
     "foldable": ["foldable"],
+    "wild": ["wild"],
 }
 
 

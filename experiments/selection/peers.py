@@ -1,0 +1,228 @@
+"""Peers of the selection study: MCGrad beside `auto`, and quadratic scaling as one more candidate.
+
+Cells are those of the MULAN study for which trained scores are at hand. Everything is fitted on the
+calibration rows and measured on the test rows, as in the selection study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.mcgrad import calibrate_with_mcgrad, find_version
+from experiments.mulan.study import DATASETS
+from experiments.row_aware.built import summarise_rows
+from experiments.row_aware.panels import Panel, Scored, list_panels
+from experiments.row_aware.study import (
+    find_hidden,
+    group_folds,
+    rank_margins,
+    row_precision,
+    timed,
+    to_margins,
+)
+from experiments.selection.cells import choose, measure_on_test
+from experiments.selection.quadratic import RIDGE, Quadratic
+from experiments.store import RESULTS, CellStore, check_names
+from oddslip.calibrators.policy import DeadLabelPolicy
+from oddslip.core.passes import run
+from oddslip.io.progress import progress_bar
+from oddslip.metrics.at_k import Scoring
+from oddslip.selection.candidates import HIERARCHICAL, RAW
+from oddslip.selection.rules import GUARD, NEAR, RULES
+from oddslip.selection.trials import Trials, try_candidates
+from oddslip.sources import open_source
+from oddslip.sources.open import open_rows
+
+MEASURES = 1  # raised when what a cell measures changes
+PEERS = ("quadratic", "mcgrad")
+BESIDE = ("platt", "beta", "hierarchical")
+WITH_QUADRATIC = "auto, quadratic besides"
+MCGRAD = {"MCGrad": False, "MCGrad, row": True}  # whether it sees numbers of the row
+
+Cells = dict[str, dict[str, Any]]
+Floats = NDArray[np.float64]
+
+
+class Tried(NamedTuple):
+    """The trials of `auto` on the calibration rows, what it chose, and the folds."""
+
+    trials: Trials
+    chosen: str
+    folds: list[Any]
+
+
+def reproduce_peers(
+    *,
+    peer: str,
+    datasets: Sequence[str] = DATASETS,
+    learners: Sequence[str] = (),
+    data: Any = None,
+    results: Any = RESULTS,
+    work: Any = ".work",
+    finished: bool = False,
+) -> Cells:
+    """Measure a peer in the cells of some data sets; returns all its finished cells by key.
+
+    Parameters
+    ----------
+    peer : {"quadratic", "mcgrad"}
+    datasets, learners : sequences of str
+        Which cells; without learners, all of them.
+    data, results, work : path
+        Where data sets, finished cells and trained scores are.
+    finished : bool
+        Only read the cells that are finished.
+
+    Examples
+    --------
+    >>> reproduce_peers(peer="quadratic", datasets=["flags"])  # doctest: +SKIP
+    """
+    check_names("peer", [peer], PEERS)
+    check_names("datasets", datasets, DATASETS)
+    store = CellStore(results, "peers")
+    if finished:
+        return read_peers(store, peer)
+    measure = measure_quadratic if peer == "quadratic" else measure_mcgrad
+    version = {"version": find_version()} if peer == "mcgrad" else {"ridge": RIDGE}
+    with progress_bar("data sets", len(datasets)) as advance:
+        for dataset in datasets:
+            for panel in list_panels(dataset, data, Path(work)):
+                if learners and not any(f"-{each}-" in panel.key for each in learners):
+                    continue
+                timings: dict[str, float] = {}
+                store.find(
+                    f"{panel.key}-{peer}",
+                    panel.configuration | {"measures": MEASURES} | version,
+                    partial(_load_and_measure, measure, panel, timings),
+                    command=f"python -m experiments peers --peer {peer} --dataset {dataset}",
+                    timings=timings,
+                )
+            advance(1)
+    return read_peers(store, peer)
+
+
+def read_peers(store: CellStore, peer: str) -> Cells:
+    """Finished cells of a peer by the key of the arm, with their CPU seconds."""
+    cells = {}
+    for key, line in sorted(store.cells().items()):
+        values = store.read_values(key, measures=MEASURES)
+        if values is not None and key.endswith(f"-{peer}"):
+            cpu = {name.removeprefix("cpu_"): line[name] for name in line if "cpu_" in name}
+            cells[key.removesuffix(f"-{peer}")] = values | {"cpu": cpu}
+    return cells
+
+
+def _load_and_measure(measure: Any, panel: Panel, timings: dict[str, float]) -> dict[str, Any]:
+    return dict(measure(panel.load(), timings))
+
+
+def measure_mcgrad(scored: Scored, timings: dict[str, float]) -> dict[str, Any]:
+    """Gains over raw and over `auto` of MCGrad, by label alone and with the row."""
+    tried = try_rows(scored, timings)
+    tested = _test_candidates(scored, tried, (tried.chosen,))
+    contenders = {"auto": tested[tried.chosen]}
+    for name, by_row in MCGRAD.items():
+        with timed(timings, name):
+            chance = calibrate_with_mcgrad(
+                scored.calibration, scored.truth, scored.test, by_row=by_row
+            )
+        ranking = rank_margins(chance, scored.k)
+        contenders[name] = row_precision(ranking, scored.test_truth)
+    return _describe(scored, tried.chosen, tested["raw"], contenders)
+
+
+def measure_quadratic(scored: Scored, timings: dict[str, float]) -> dict[str, Any]:
+    """Gains of quadratic scaling beside other smooth maps, and of `auto` that may take it."""
+    tried = try_rows(scored, timings)
+    tested = _test_candidates(scored, tried, (tried.chosen, *BESIDE))
+    contenders = {name: tested[name] for name in BESIDE} | {"auto": tested[tried.chosen]}
+    with timed(timings, "quadratic"):
+        fitted = Quadratic(scored.prior).fit(scored.calibration, scored.truth)
+        ranking = rank_margins(fitted.margins(scored.test), scored.k)
+    contenders["quadratic"] = row_precision(ranking, scored.test_truth)
+    taken = takes_quadratic(scored, tried)
+    contenders[WITH_QUADRATIC] = contenders["quadratic" if taken else "auto"]
+    values = _describe(scored, tried.chosen, tested["raw"], contenders)
+    return values | {"takes_quadratic": taken}
+
+
+def try_rows(scored: Scored, timings: dict[str, float]) -> Tried:
+    """All candidates of `auto` out of fold, and its choice."""
+    rule = RULES["auto"]
+    source = open_rows(scored.calibration, scored.truth, threads=1)
+    folds = group_folds(scored.groups, rule.repeats_for(len(scored.truth)))
+    policy = DeadLabelPolicy(prior=scored.prior, weights=scored.weights)
+    candidates = rule.candidates_for(scored.weights)
+    with timed(timings, "auto"):
+        trials = run(
+            source, try_candidates(source, candidates, Scoring(scored.k), policy, folds=folds)
+        )
+    return Tried(trials, choose(rule, trials)[0], folds)
+
+
+def takes_quadratic(scored: Scored, tried: Tried) -> bool:
+    """Whether `auto` would take quadratic scaling if it were among its candidates."""
+    trials = tried.trials
+    names = [each.name for each in trials.candidates]
+    favourite = names.index(HIERARCHICAL.name)
+    values = _rank_out_of_fold(scored, tried, [names.index(RAW.name), favourite])
+    quadratic, raw, hierarchical = values
+    gain = summarise_rows(quadratic - raw)
+    if gain["difference"] <= GUARD * gain["standard_error"]:
+        return False
+    gains, errors = trials.gains()
+    guards = np.array([RULES["auto"].guard_of(each) for each in trials.candidates])
+    sure = gains > guards * errors
+    sure[names.index(RAW.name)] = False
+    if sure.any() and gain["difference"] <= gains[sure].max():
+        return False
+    lead = summarise_rows(quadratic - hierarchical)
+    return not sure[favourite] or lead["difference"] > NEAR * lead["standard_error"]
+
+
+def _rank_out_of_fold(scored: Scored, tried: Tried, places: Sequence[int]) -> list[Floats]:
+    """Values of every row by quadratic scaling and some candidates, averaged over repeats."""
+    hidden = find_hidden(scored)
+    totals: list[list[Floats]] = [[] for _ in range(1 + len(places))]
+    for repeat, assignment in enumerate(tried.folds):
+        tables = np.empty((1 + len(places), *scored.calibration.shape))
+        for fold in range(assignment.n_folds):
+            inside = assignment.folds == fold
+            chance = scored.calibration[inside]
+            fitted = Quadratic(scored.prior).fit(scored.calibration[~inside], scored.truth[~inside])
+            tables[0, inside] = fitted.margins(chance)
+            for at, place in enumerate(places, 1):
+                maps = tried.trials.fitted[repeat][fold][place]
+                tables[at, inside] = to_margins(maps, chance)
+        for table, values in zip(tables, totals, strict=True):
+            ranking = rank_margins(np.where(hidden, -np.inf, table), scored.k)
+            values.append(row_precision(ranking, scored.truth))
+    return [np.mean(values, axis=0) for values in totals]
+
+
+def _test_candidates(scored: Scored, tried: Tried, names: Sequence[str]) -> dict[str, Floats]:
+    wanted = [each for each in tried.trials.candidates if each.name in {"raw", *names}]
+    return measure_on_test(tried.trials.of(wanted), open_source(scored.test, scored.test_truth))
+
+
+def _describe(
+    scored: Scored, chosen: str, raw: Floats, contenders: dict[str, Floats]
+) -> dict[str, Any]:
+    return {
+        "k": scored.k,
+        "n_rows": len(scored.truth),
+        "n_labels": scored.truth.shape[1],
+        "raw": float(raw.mean()),
+        "chosen": chosen,
+        "contenders": {
+            name: summarise_rows(values - raw)
+            | {"minus_auto": summarise_rows(values - contenders["auto"])}
+            for name, values in contenders.items()
+        },
+    }

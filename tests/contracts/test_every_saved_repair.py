@@ -1,6 +1,7 @@
 """Whatever a repair was fitted on, it is saved, loaded, served and exported with the same ranks."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,10 @@ from scipy import sparse
 import oddslip
 from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
 from oddslip.calibrators.repair_file import read_repair_file
+from oddslip.calibrators.row_aware import RowAwareMaps
 from oddslip.cli.app import main
-from oddslip.errors import UnreadableFile
+from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.selection.rules import RULES
 from oddslip.serving import load_runtime
 
 # Repairs with names are applied to arrays here.
@@ -80,12 +83,14 @@ WAYS = {
     "exclude": excluded,
     "sparse": sparse_scores,
 }
+STAGED = replace(RULES["row_aware"], row_guard=-np.inf)
 EVERY = {
     **{name: lambda name=name, **told: build_calibrator(name, **told) for name in NAMES},
     **{
         f"rule {name}": lambda name=name, **told: oddslip.Repair(k=K, rule=name, **told)
         for name in (*CANDIDATES, "auto", "paper")
     },
+    "row-aware stage": lambda **told: oddslip.Repair(k=K, rule=STAGED, **told),
 }
 
 
@@ -120,6 +125,10 @@ def check_everywhere(repair, folder, sql=False):
     loaded.to_json(folder / "repair.json")
     document = json.loads((folder / "repair.json").read_text(encoding="utf-8"))
     assert len(document["labels"]) == LABELS
+    if isinstance(repair.maps, RowAwareMaps):
+        with pytest.raises(InvalidInput, match="ONNX needs a map per label"):
+            run_onnx(loaded, scores)
+        return
     np.testing.assert_array_equal(run_onnx(loaded, scores), dense_ranks)
     if sql:
         np.testing.assert_array_equal(run_duckdb(loaded, candidates, folder), ranks)

@@ -1,6 +1,7 @@
 """What holds for every tally: it travels as a spec and a state, and parts add up to the whole."""
 
 import ast
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +16,11 @@ from oddslip.calibrators.logistic.moments import Moments, Ranges, SumsAt
 from oddslip.calibrators.policy import CheckedScores
 from oddslip.core.panel import Panel, read_sample_weight
 from oddslip.core.tally import TallyGroup, merge_states
+from oddslip.decisions.length_table import LengthTally
+from oddslip.decisions.lists import ListTotals
+from oddslip.decisions.repaired_rows import MappedTally
+from oddslip.decisions.risk import RiskTally
+from oddslip.decisions.threshold_counts import GridCounts, ThresholdCounts
 from oddslip.diagnosis.ladder import LadderTally
 from oddslip.diagnosis.rungs import Rungs, other_policies
 from oddslip.diagnosis.signal import SignalErrorTally, parts_of_positives
@@ -25,6 +31,8 @@ from oddslip.metrics.ranking import RankingTally
 from oddslip.metrics.reliability import ReliabilityTally
 from oddslip.selection.fold_counts import FoldCounter, FoldTally, PooledBuckets, PositiveTally
 from oddslip.selection.folds import assign_folds
+from oddslip.selection.row_aware import CellTally, PositiveRows
+from oddslip.selection.rules import RULES
 from oddslip.selection.trials import TrialTally
 from oddslip.shifts.realized import SigmoidTally
 from oddslip.shifts.residual import ResidualTally
@@ -73,6 +81,21 @@ def make_moments():
     return Moments(*counted(Ranges(N_LABELS)).log_odds("probability"), "probability", N_LABELS)
 
 
+def make_isotonic():
+    return Isotonic().fit(SCORES, LABELS).fitted_.maps
+
+
+def make_row_aware():
+    rule = replace(RULES["row_aware"], row_guard=-np.inf)
+    return oddslip.Repair(k=3, rule=rule).fit(SCORES, LABELS).fitted_.maps
+
+
+def make_list_rule():
+    decision = oddslip.Decision(Isotonic().fit(SCORES, LABELS), k_max=3)
+    return decision.fit(SCORES, LABELS).fitted_.rule
+
+
+GROUPS = np.arange(N_ROWS) % 2
 FOLDS = assign_folds(SOURCE, 3, seed=1, n_repeats=2)
 
 
@@ -150,6 +173,14 @@ TALLIES = {
     "DistinctTally": lambda: DistinctTally(0, N_LABELS, None),
     "ResidualTally": lambda: ResidualTally(np.linspace(1, 3, N_LABELS)),
     "WhatIfTally": lambda: WhatIfTally(np.linspace(1, 3, N_LABELS), 3, True),
+    "PositiveRows": lambda: PositiveRows(FOLDS),
+    "CellTally": lambda: CellTally([make_row_aware()] * 3, FOLDS[0], 0.5),
+    "ThresholdCounts": lambda: ThresholdCounts(np.full((2, N_LABELS), [[0.3], [0.6]]), True),
+    "GridCounts": lambda: GridCounts(N_LABELS, True),
+    "ListTotals": lambda: ListTotals(make_isotonic(), make_list_rule(), GROUPS, True),
+    "RiskTally": lambda: RiskTally(make_isotonic(), "missed", "common_threshold", 3, 2, GROUPS),
+    "LengthTally": lambda: LengthTally(make_isotonic(), 3, 20, 1),
+    "MappedTally": lambda: MappedTally(GridCounts(N_LABELS, True), make_isotonic()),
     "TopKTally": lambda: TopKTally(N_LABELS, 3, None),
     "TallyGroup": lambda: TallyGroup([Ranges(N_LABELS), PositiveKeys(N_LABELS, SCORES.dtype)]),
 }

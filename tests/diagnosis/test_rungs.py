@@ -129,7 +129,7 @@ def test_the_rung_chosen_is_what_repair_deploys_with_the_same_inputs(inputs, sce
     repair = oddslip.Repair(k=K, prior=inputs["prior"], weights=inputs["weights"])
     repair.fit(*inputs["calibration"])
     diagnosis = scene("dead labels")
-    assert diagnosis.chosen == (repair.chosen_, repair.why_)
+    assert diagnosis.chosen[:2] == (repair.chosen_, repair.why_)
     wanted = map_of(repair.rank(inputs["scores"]), inputs["labels"])
     assert diagnosis.ladder.value("chosen") == pytest.approx(wanted, abs=1e-12)
 

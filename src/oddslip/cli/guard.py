@@ -33,7 +33,7 @@ INPUTS = (
         "baseline",
         *("exclude", "paths"),
     ),
-    *("label_names", "sample_weight", "weights", "propensities", "prior", "unweighted"),
+    *("groups", "label_names", "sample_weight", "weights", "propensities", "prior", "unweighted"),
     *("calibration", "calibration_labels", "calibration_exclude", "validation", "check"),
 )
 # Folders of a run: the program chooses the names of the files in them.

@@ -39,6 +39,7 @@ CODES = {
     "OS405": "calibration and evaluation rows overlap",
     "OS406": "prevalence drifts between calibration and evaluation",
     "OS407": "calibration rows come from the evaluated panel",
+    "OS408": "labels occur together",
     "OS501": "scores moved",
     "OS502": "slots moved",
     "OS503": "label-free shift moved",

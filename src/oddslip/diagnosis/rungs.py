@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,21 +21,29 @@ from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import FoldAssignment, HashFolds, assign_folds
-from oddslip.selection.rules import choose_by_fold, read_rule
+from oddslip.selection.row_aware import can_try_stage, try_stage
+from oddslip.selection.rules import Choice, choose_by_fold, read_rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
 from oddslip.tallies.cell_counts import CellCounts, count_cells
 
 N_FOLDS = 5  # those of `Repair`
+MAX_STAGE_CELLS = 20_000_000  # above, the row-aware stage is not tried: three passes more
 
 MapsByRung = dict[str, list[LabelMaps]]
 
 
 class Chosen(NamedTuple):
-    """What `Repair` would deploy with the same inputs, and why, in one sentence."""
+    """What `Repair` would deploy with the same inputs, and why, in one sentence.
+
+    ``row_gain`` is what the row-aware stage would add to it out of fold, with its standard error;
+    None where it was not tried.
+    """
 
     name: str
     why: str
+    row_gain: float | None = None
+    row_gain_error: float | None = None
 
 
 class Rungs(NamedTuple):
@@ -118,13 +126,13 @@ def fit_crossed(case: Case) -> Passes[FittedRungs]:
         dead_record = trials.fits.record(Candidate("isotonic").tau, fold).dead
         for name, other in other_policies(isotonic, dead_record):
             maps.setdefault(name, []).append(other)
+    chosen = yield from _try_rows(case, tried, choice, folds)
     counts = trials.fits.counts(None)
     maps["ceiling"] = [make_ceiling(case, counts)]
     positives = np.array([totals.n_positives for totals in trials.fits._totals])
     trials.fits.release()
     dead = positives.sum(axis=0) - positives == 0
     unseen = (positives.max(axis=0) == positives.sum(axis=0)) & (case.evaluation_counts > 0)
-    chosen = Chosen(candidates[choice.place].name, choice.why)
     return FittedRungs(Rungs.of_case(case, maps, folds[-1], dead), counts, chosen, unseen)
 
 
@@ -134,6 +142,18 @@ def _maps_by_fold(trials: Trials, candidates: list[Candidate]) -> list[LabelMaps
         maps[trials.candidates.index(each)]
         for maps, each in zip(trials.fitted[-1], candidates, strict=True)
     ]
+
+
+def _try_rows(
+    case: Case, trials: Trials, choice: Choice, folds: Sequence[FoldAssignment]
+) -> Passes[Chosen]:
+    """The choice, and what the row-aware stage would add to it in the first folds."""
+    chosen = Chosen(trials.candidates[choice.place].name, choice.why)
+    source = trials.fits.source
+    if source.n_rows * source.n_labels > MAX_STAGE_CELLS or not can_try_stage(trials):
+        return chosen
+    stage = yield from try_stage(trials, choice.place, folds[:1], case.scoring, case.policy)
+    return chosen if stage is None else Chosen(chosen.name, chosen.why, *stage.gain())
 
 
 def _assign_folds(case: Case, source: Source, n_repeats: int) -> list[HashFolds]:
@@ -178,12 +198,13 @@ def fit_maps(case: Case) -> Passes[tuple[dict[str, LabelMaps], Chosen | None]]:
         rule = read_rule("auto")
         candidates = affordable(rule.candidates_for(case.weights), rows)
         also = affordable([Candidate(name) for name in names], rows)
+        folds = _assign_folds(case, rows, rule.repeats_for(rows.n_rows))
         trials = yield from try_candidates(
             rows,
             candidates,
             case.scoring,
             case.policy,
-            folds=_assign_folds(case, rows, rule.repeats_for(rows.n_rows)),
+            folds=folds,
             seed=case.seed,
             also=also,
             screen=rule.contenders,
@@ -192,7 +213,8 @@ def fit_maps(case: Case) -> Passes[tuple[dict[str, LabelMaps], Chosen | None]]:
         best = candidates[choice.place]
         fits = yield from trials.fits.fit_together([*also, best])
         fitted = {each.form: fit for each, fit in zip(also, fits, strict=False)}
-        maps["chosen"], chosen = fits[-1][0], Chosen(best.name, choice.why)
+        maps["chosen"] = fits[-1][0]
+        chosen = yield from _try_rows(case, trials, choice, folds)
     for name in names:
         if name not in fitted:  # too few rows for folds, or too many labels for summaries
             known = {"prior": case.policy.prior, "weights": case.weights}

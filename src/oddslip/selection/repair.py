@@ -30,6 +30,7 @@ from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import FoldAssignment, assign_folds
 from oddslip.selection.row_aware import (
     MAX_LABELS,
+    MAX_PAIRS,
     ROW_AWARE,
     StageTrial,
     can_try_stage,
@@ -233,15 +234,15 @@ def add_stage_line(table: SelectionTable, stage: StageTrial, rule: Rule) -> Sele
     gains, errors = stage.trials.gains()
     gain, error = stage.gain()
     metric = metric_name(table.metric, table.k)
-    chosen, why = table.chosen, table.why
+    before = stage.trials.candidates[stage.place - 1].name
+    evidence = (
+        f"{gain:+.4f} in out-of-fold {metric} over {before}, "
+        f"{gain / error if error else 0.0:.1f} standard errors; {rule.row_guard:g} are needed."
+    )
     if rule.row_guard is not None and stage.passes(rule.row_guard):
-        before = stage.trials.candidates[stage.place - 1].name
-        asked = "asked for by name" if rule.fixed else f"{rule.row_guard:g} are asked for"
-        why = (
-            f"row_aware gains {gain:.4f} in out-of-fold {metric} over {before}, by labels that "
-            f"occur together: {gain / error if error else 0.0:.1f} standard errors; {asked}."
-        )
-        chosen = ROW_AWARE.name
+        chosen, why = ROW_AWARE.name, f"row_aware gains by labels that occur together: {evidence}"
+    else:
+        chosen, why = table.chosen, f"{table.why} The row-aware stage is not used: {evidence}"
     return replace(
         table,
         chosen=chosen,
@@ -268,8 +269,9 @@ class Repair(ScoreTransformer):
         "paper": the best out-of-fold mean of isotonic with tau 0, 1, 2, 5, 10, pooled and raw.
         "auto": a wider choice and more folds, but raw is kept unless a candidate surely beats it,
         and hierarchical is taken unless the best surely beats that; see docs/repair.md.
-        "row_aware": hierarchical, and a stage that adds what a row's other labels say. Or the
-        name of a candidate to take in any case: "raw", "hierarchical", "isotonic-5", ...
+        "row_aware": as "auto", and then a stage that adds what a row's other labels say, if it
+        surely gains. Or the name of a candidate to take in any case: "raw", "hierarchical",
+        "isotonic-5", ...
     metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}
         What candidates are compared by.
     propensities : array-like or "weights", optional
@@ -403,23 +405,18 @@ class Repair(ScoreTransformer):
         policy: DeadLabelPolicy,
     ) -> StageTrial | None:
         """The row-aware stage behind the choice, where the rule has one."""
-        if rule.row_guard is None or (self.foldable and rule.fixed is None):
+        if rule.row_guard is None:
             return None
-        stage = None
-        if self.foldable:
-            wanted = 'without foldable, or with rule="hierarchical"'
-        elif can_try_stage(trials):
+        if not self.foldable and can_try_stage(trials):
             computation = try_stage(trials, chosen, folds, scoring, policy)
             stage = run(trials.fits.source, computation, what="trying the row-aware stage")
-            wanted = 'with fewer labels per row, or with rule="hierarchical"'
-        else:
-            wanted = 'with rule="hierarchical"'
-        if stage is None and rule.fixed is not None:
-            raise InvalidInput(
-                f"rule {rule.name!r} needs 3 to {MAX_LABELS:,} labels of rows on this machine, and "
-                f"cannot be folded. Fit {wanted}."
-            )
-        return stage
+            if stage is not None:
+                return stage
+        raise InvalidInput(
+            f"rule {rule.name!r} needs 3 to {MAX_LABELS:,} labels, at most {MAX_PAIRS:,} pairs of "
+            "labels that are true together, rows on this machine, and foldable=False. "
+            'Fit with rule="auto".'
+        )
 
     def _assign_folds(self, source: Source, n_repeats: int) -> Sequence[FoldAssignment]:
         """Folds of the calibration rows, for each repeat."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -261,30 +261,25 @@ class Rule:
         return place if sure[place] and lead <= self.near * error else winner
 
 
+AUTO = Rule(
+    "auto",
+    WIDE,
+    guard=GUARD,
+    guards=((HALFWAY, NAMED_GUARD), (HIERARCHICAL, NAMED_GUARD)),
+    n_repeats=REPEATS,
+    favourite=HIERARCHICAL,
+    near=NEAR,
+    leaning=(HIERARCHICAL,),
+)
 RULES = {
     "paper": Rule("paper", PAPER, listed=True),
-    "auto": Rule(
-        "auto",
-        WIDE,
-        guard=GUARD,
-        guards=((HALFWAY, NAMED_GUARD), (HIERARCHICAL, NAMED_GUARD)),
-        n_repeats=REPEATS,
-        favourite=HIERARCHICAL,
-        near=NEAR,
-        leaning=(HIERARCHICAL,),
-    ),
-    "row_aware": Rule(
-        "row_aware",
-        (RAW, HIERARCHICAL),
-        n_repeats=REPEATS,
-        fixed=HIERARCHICAL,
-        row_guard=-np.inf,
-    ),
+    "auto": AUTO,
+    "row_aware": replace(AUTO, name="row_aware", row_guard=ROW_GUARD),
 }
 
 
 def read_rule(rule: str | Rule) -> Rule:
-    """A rule by name: "auto", "paper", or the candidate to take in any case.
+    """A rule by name: "auto", "row_aware", "paper", or the candidate to take in any case.
 
     Examples
     --------

@@ -18,6 +18,7 @@ from oddslip.diagnosis.checks.rows import (
     check_scarcity,
     check_split,
     check_takeover,
+    check_together,
     check_unseen,
 )
 from oddslip.diagnosis.checks.scores import (
@@ -64,6 +65,7 @@ CHECKS: tuple[Callable[[Measurements], Finding | None], ...] = (
     check_harm,
     check_scarcity,
     check_unseen,
+    check_together,
     check_split,
     check_absent,
 )

@@ -17,6 +17,7 @@ from oddslip.diagnosis.thresholds import (
     TAKEN_ROWS,
     UNSEEN_POSITIVES,
 )
+from oddslip.selection.rules import ROW_GUARD
 
 SHOWN = 10  # labels named in the evidence
 
@@ -104,6 +105,25 @@ def check_harm(d: Measurements) -> Finding | None:
         if is_sound(d)
         else "Fit on more and more similar rows before you calibrate. Until then: "
         f"{within(advise_repair(d))}",
+    )
+
+
+def check_together(d: Measurements) -> Finding | None:
+    """OS408."""
+    if d.chosen is None or d.chosen.row_gain is None or d.chosen.row_gain_error is None:
+        return None
+    gain, error = d.chosen.row_gain, d.chosen.row_gain_error
+    if gain <= ROW_GUARD * error:
+        return None
+    return Finding(
+        "OS408",
+        "info",
+        f"Labels occur together: a stage that sees the whole row adds {signed(gain)} "
+        f"{d.metric_name} to {d.chosen.name} on calibration rows, out of fold (standard error "
+        f"{error:.4f}).",
+        {"gain": gain, "standard_error": error, "chosen": d.chosen.name},
+        f'Fit oddslip.Repair(k={d.k}, rule="row_aware") where whole rows are ranked in Python, by '
+        "the NumPy runtime or from JSON.",
     )
 
 

@@ -17,6 +17,7 @@ from oddslip.calibrators.policy import CheckedScores
 from oddslip.core.panel import Panel, read_sample_weight
 from oddslip.core.tally import TallyGroup, merge_states
 from oddslip.decisions.length_table import LengthTally
+from oddslip.decisions.list_rule import ListRule
 from oddslip.decisions.lists import ListTotals
 from oddslip.decisions.repaired_rows import MappedTally
 from oddslip.decisions.risk import RiskTally
@@ -90,12 +91,8 @@ def make_row_aware():
     return oddslip.Repair(k=3, rule=rule).fit(SCORES, LABELS).fitted_.maps
 
 
-def make_list_rule():
-    decision = oddslip.Decision(Isotonic().fit(SCORES, LABELS), k_max=3)
-    return decision.fit(SCORES, LABELS).fitted_.rule
-
-
 GROUPS = np.arange(N_ROWS) % 2
+LISTS = ListRule("precision", np.array([0.3, 0.5]), k_max=3, groups=("a", "b"))
 FOLDS = assign_folds(SOURCE, 3, seed=1, n_repeats=2)
 
 
@@ -177,7 +174,7 @@ TALLIES = {
     "CellTally": lambda: CellTally([make_row_aware()] * 3, FOLDS[0], 0.5),
     "ThresholdCounts": lambda: ThresholdCounts(np.full((2, N_LABELS), [[0.3], [0.6]]), True),
     "GridCounts": lambda: GridCounts(N_LABELS, True),
-    "ListTotals": lambda: ListTotals(make_isotonic(), make_list_rule(), GROUPS, True),
+    "ListTotals": lambda: ListTotals(make_isotonic(), LISTS, GROUPS, True),
     "RiskTally": lambda: RiskTally(make_isotonic(), "missed", "common_threshold", 3, 2, GROUPS),
     "LengthTally": lambda: LengthTally(make_isotonic(), 3, 20, 1),
     "MappedTally": lambda: MappedTally(GridCounts(N_LABELS, True), make_isotonic()),

@@ -28,7 +28,7 @@ from oddslip.sources import Source
 from oddslip.tallies.cell_counts import CellCounts, count_cells
 
 N_FOLDS = 5  # those of `Repair`
-MAX_STAGE_CELLS = 20_000_000  # above, the row-aware stage is not tried: three passes more
+MAX_STAGE_CELLS = 3_000_000  # above, the row-aware stage is not tried: it takes seconds
 
 MapsByRung = dict[str, list[LabelMaps]]
 

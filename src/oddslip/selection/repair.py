@@ -407,7 +407,7 @@ class Repair(ScoreTransformer):
         """The row-aware stage behind the choice, where the rule has one."""
         if rule.row_guard is None:
             return None
-        if not self.foldable and can_try_stage(trials):
+        if not self.foldable and trials.fits.source.ordered and can_try_stage(trials):
             computation = try_stage(trials, chosen, folds, scoring, policy)
             stage = run(trials.fits.source, computation, what="trying the row-aware stage")
             if stage is not None:

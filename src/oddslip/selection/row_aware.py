@@ -78,11 +78,8 @@ class StageTrial(NamedTuple):
 
 
 def can_try_stage(trials: Trials) -> bool:
-    """Whether rows are here, labels are not too many, and hierarchical maps were fitted."""
-    source = trials.fits.source
-    return (
-        source.ordered and 2 < source.n_labels <= MAX_LABELS and HIERARCHICAL in trials.candidates
-    )
+    """Whether labels are neither too few nor too many, and hierarchical maps were fitted."""
+    return 2 < trials.fits.source.n_labels <= MAX_LABELS and HIERARCHICAL in trials.candidates
 
 
 def try_stage(

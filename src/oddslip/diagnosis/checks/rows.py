@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oddslip.core.formatting import count_of, percent, signed, small_percent
+from oddslip.core.formatting import count_of, percent, score, signed, small_percent
 from oddslip.diagnosis.checks.advice import advise_repair, grave_if_repaired, within
 from oddslip.diagnosis.comparison import helps, inversion_pays, is_sound, loses
 from oddslip.diagnosis.findings import Finding
@@ -120,7 +120,7 @@ def check_together(d: Measurements) -> Finding | None:
         "info",
         f"Labels occur together: a stage that sees the whole row adds {signed(gain)} "
         f"{d.metric_name} to {d.chosen.name} on calibration rows, out of fold (standard error "
-        f"{error:.4f}).",
+        f"{score(error)}).",
         {"gain": gain, "standard_error": error, "chosen": d.chosen.name},
         f'Fit oddslip.Repair(k={d.k}, rule="row_aware") where whole rows are ranked in Python, by '
         "the NumPy runtime or from JSON.",

@@ -7,6 +7,7 @@ import typer
 from experiments.commands.data import archive, generate
 from experiments.commands.mulan import mulan
 from experiments.commands.pairs import instacart, instacart_baskets, santander, tafeng
+from experiments.commands.peers import peers
 from experiments.commands.row_aware import row_aware
 from experiments.commands.selection import selection
 from experiments.commands.simulation import monitor_simulation, verdict_simulation
@@ -40,6 +41,7 @@ OTHERS = (
     decisions,
     rounds,
     row_aware,
+    peers,
     wild,
     verdict_simulation,
     monitor_simulation,

@@ -6,7 +6,7 @@ calibration rows and measured on the test rows, as in the selection study.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from experiments.selection.quadratic import RIDGE, Quadratic
 from experiments.store import RESULTS, CellStore, check_names
 from oddslip.calibrators.policy import DeadLabelPolicy
 from oddslip.core.passes import run
+from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.metrics.at_k import Scoring
 from oddslip.selection.candidates import HIERARCHICAL, RAW
@@ -44,6 +45,10 @@ PEERS = ("quadratic", "mcgrad")
 BESIDE = ("platt", "beta", "hierarchical")
 WITH_QUADRATIC = "auto, quadratic besides"
 MCGRAD = {"MCGrad": False, "MCGrad, row": True}  # whether it sees numbers of the row
+SETTINGS: dict[str, Callable[[], dict[str, Any]]] = {
+    "quadratic": lambda: {"ridge": RIDGE},
+    "mcgrad": lambda: {"mcgrad": find_version()},
+}
 
 Cells = dict[str, dict[str, Any]]
 Floats = NDArray[np.float64]
@@ -59,67 +64,74 @@ class Tried(NamedTuple):
 
 def reproduce_peers(
     *,
-    peer: str,
+    peers: Sequence[str] = PEERS,
     datasets: Sequence[str] = DATASETS,
-    learners: Sequence[str] = (),
     data: Any = None,
     results: Any = RESULTS,
     work: Any = ".work",
     finished: bool = False,
-) -> Cells:
-    """Measure a peer in the cells of some data sets; returns all its finished cells by key.
+) -> dict[str, Cells]:
+    """Measure peers in the cells of some data sets; returns all finished cells by peer and key.
 
     Parameters
     ----------
-    peer : {"quadratic", "mcgrad"}
-    datasets, learners : sequences of str
-        Which cells; without learners, all of them.
+    peers : sequence of {"quadratic", "mcgrad"}
+    datasets : sequence of str
     data, results, work : path
         Where data sets, finished cells and trained scores are.
     finished : bool
         Only read the cells that are finished.
 
+    Returns
+    -------
+    dict of dict
+        Of both peers, measured now or before.
+
     Examples
     --------
-    >>> reproduce_peers(peer="quadratic", datasets=["flags"])  # doctest: +SKIP
+    >>> reproduce_peers(peers=["quadratic"], datasets=["flags"])  # doctest: +SKIP
     """
-    check_names("peer", [peer], PEERS)
+    check_names("peers", peers, PEERS)
     check_names("datasets", datasets, DATASETS)
     store = CellStore(results, "peers")
-    if finished:
-        return read_peers(store, peer)
-    measure = measure_quadratic if peer == "quadratic" else measure_mcgrad
-    version = {"version": find_version()} if peer == "mcgrad" else {"ridge": RIDGE}
-    with progress_bar("data sets", len(datasets)) as advance:
-        for dataset in datasets:
-            for panel in list_panels(dataset, data, Path(work)):
-                if learners and not any(f"-{each}-" in panel.key for each in learners):
-                    continue
-                timings: dict[str, float] = {}
-                store.find(
-                    f"{panel.key}-{peer}",
-                    panel.configuration | {"measures": MEASURES} | version,
-                    partial(_load_and_measure, measure, panel, timings),
-                    command=f"python -m experiments peers --peer {peer} --dataset {dataset}",
-                    timings=timings,
-                )
-            advance(1)
-    return read_peers(store, peer)
+    if not finished:
+        with progress_bar("data sets", len(peers) * len(datasets)) as advance:
+            for peer in peers:
+                about = {"measures": MEASURES} | SETTINGS[peer]()
+                for dataset in datasets:
+                    for panel in list_panels(dataset, data, Path(work)):
+                        timings: dict[str, float] = {}
+                        store.find(
+                            f"{panel.key}-{peer}",
+                            panel.configuration | about,
+                            partial(_load_and_measure, peer, panel, timings),
+                            command=f"python -m experiments peers --peer {peer} "
+                            f"--dataset {dataset}",
+                            timings=timings,
+                        )
+                    advance(1)
+    cells = {peer: read_peer(store, peer) for peer in PEERS}
+    if not any(cells.values()):
+        raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
+    return cells
 
 
-def read_peers(store: CellStore, peer: str) -> Cells:
+def read_peer(store: CellStore, peer: str) -> Cells:
     """Finished cells of a peer by the key of the arm, with their CPU seconds."""
     cells = {}
     for key, line in sorted(store.cells().items()):
         values = store.read_values(key, measures=MEASURES)
         if values is not None and key.endswith(f"-{peer}"):
-            cpu = {name.removeprefix("cpu_"): line[name] for name in line if "cpu_" in name}
+            cpu = {
+                name.removeprefix("cpu_"): line[name] for name in line if name.startswith("cpu_")
+            }
             cells[key.removesuffix(f"-{peer}")] = values | {"cpu": cpu}
     return cells
 
 
-def _load_and_measure(measure: Any, panel: Panel, timings: dict[str, float]) -> dict[str, Any]:
-    return dict(measure(panel.load(), timings))
+def _load_and_measure(peer: str, panel: Panel, timings: dict[str, float]) -> dict[str, Any]:
+    measure = measure_quadratic if peer == "quadratic" else measure_mcgrad
+    return measure(panel.load(), timings)
 
 
 def measure_mcgrad(scored: Scored, timings: dict[str, float]) -> dict[str, Any]:
@@ -146,7 +158,9 @@ def measure_quadratic(scored: Scored, timings: dict[str, float]) -> dict[str, An
         fitted = Quadratic(scored.prior).fit(scored.calibration, scored.truth)
         ranking = rank_margins(fitted.margins(scored.test), scored.k)
     contenders["quadratic"] = row_precision(ranking, scored.test_truth)
-    taken = takes_quadratic(scored, tried)
+    with timed(timings, WITH_QUADRATIC):
+        taken = takes_quadratic(scored, tried)
+    timings[f"cpu_{WITH_QUADRATIC}"] += timings["cpu_auto"]
     contenders[WITH_QUADRATIC] = contenders["quadratic" if taken else "auto"]
     values = _describe(scored, tried.chosen, tested["raw"], contenders)
     return values | {"takes_quadratic": taken}

@@ -1,7 +1,8 @@
 """Quadratic scaling: per label, a logistic regression on the margin and its square.
 
-A smooth map like Platt's with one more coefficient. It may decrease, so it can change the order of
-rows within a label.
+The binary form of what the package ``probmetrics`` calls quadratic scaling, by log-loss and with a
+ridge: a smooth map like Platt's with one more coefficient. It may decrease, so it can change the
+order of rows within a label.
 """
 
 from __future__ import annotations
@@ -27,6 +28,13 @@ class Quadratic:
     ----------
     prior : ndarray of shape (n_labels,), optional
         Of labels that are dead; else the smoothed prevalence.
+
+    Examples
+    --------
+    >>> chance = np.full((4, 1), 0.5)
+    >>> truth = np.array([[True], [False], [False], [False]])
+    >>> expit(Quadratic().fit(chance, truth).margins(chance))[0].round(3)
+    array([0.25])
     """
 
     def __init__(self, prior: Floats | None = None) -> None:

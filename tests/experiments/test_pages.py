@@ -21,6 +21,7 @@ PAGES = {
     "boundary": ["boundary"],
     "row-rankers": ["row-rankers"],
     "row-aware": ["row-aware"],
+    "peers": ["peers"],
     "survey": ["survey"],
     "rounds": ["rounds"],
     "foldable": ["foldable"],

@@ -106,7 +106,7 @@ def test_a_stage_learns_that_labels_occur_together(name):
     unseen, answer = make_rows(1500, seed=1, noise=1.5)
     stage = fit_stage(name, rows, truth, fold_rows(1500))
     before, after = (
-        study._precisions(ranking, answer).mean()
+        study.row_precision(ranking, answer).mean()
         for ranking in (study.rank_margins(unseen.margin, 3), stage.rank(unseen, 3))
     )
     assert after > before + 0.02

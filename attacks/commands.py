@@ -164,6 +164,11 @@ def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
             ("check", at["repair"], scores, "--fail-on", "none", "--junit", "check.xml"),
             ("check.xml",),
         ),
+        Command(
+            "decide",
+            ("decide", at["repair"], scores, labels, "-o", "decision.oddslip"),
+            ("decision.oddslip",),
+        ),
         Command("plan", ("plan", labels, *booster, *looked), ("plan.png", "plan.json")),
         *(
             Command(

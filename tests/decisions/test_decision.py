@@ -145,7 +145,8 @@ def test_rows_of_the_calibration_are_noticed(repair):
     ("arguments", "message"),
     [
         ({"rule": "best"}, "rule must be one of"),
-        ({"goal": "map"}, "goal must be one of"),
+        ({"goal": "map"}, "goal 'map' needs rule \"length\""),
+        ({"goal": "mop"}, "goal must be one of"),
         ({"goal": "precision"}, "target must be between 0 and 1"),
         ({"goal": "f1", "target": 0.3}, "target must be left out"),
         ({"costs": (1, 0)}, "costs must be two positive numbers"),
@@ -203,3 +204,19 @@ def test_no_warning_where_there_is_nothing_to_warn_of(repair):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit_decision(repair, {"rule": "length", "goal": "wrong", "target": 0.4})
+
+
+def test_lengths_are_drawn_raw_beside_repaired(repair):
+    scores, labels = draw_rows(2, 400)
+    decide = Decision(repair, "length", goal="f1").fit(scores, labels)
+    k = int(decide.fitted_.rule.levels[0])
+    raw, repaired = decide.raw_table_, decide.table_
+    evaluation = oddslip.evaluate(scores, labels, k=k)
+    for metric in ("precision", "recall"):
+        assert raw.metrics[metric][k - 1].value == pytest.approx(evaluation[metric].value)
+    texts = [text.get_text() for text in decide.plot().legends[0].get_texts()]
+    assert texts == ["raw", "repaired", f"length chosen: {k}"]
+    precision = decide.plot().axes[0].lines[1].get_ydata()
+    assert list(precision) == [each.value for each in repaired.metrics["precision"]]
+    with pytest.raises(InvalidInput, match="compares lengths"):
+        Decision(repair).fit(scores, labels).plot()

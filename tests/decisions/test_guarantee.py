@@ -48,6 +48,34 @@ def test_drift_breaks_the_guarantee_and_check_notices():
     assert not check(repair, draw_rows(rng, 1000, drift=1.0)[0], k=3).passed
 
 
+@pytest.mark.parametrize(("rule", "goal"), [("common_threshold", "missed"), ("length", "wrong")])
+def test_check_tells_from_labels_whether_the_guarantee_is_kept(rule, goal, tmp_path):
+    rng = np.random.default_rng(2)
+    repair = Isotonic().fit(*draw_rows(rng, 2000))
+    target = 0.1 if goal == "missed" else 0.7
+    decision = Decision(repair, rule, goal=goal, target=target).fit(*draw_rows(rng, 500))
+    decision.save(tmp_path / "d.oddslip")
+    quiet = [check(decision, *draw_rows(rng, 400), k=3) for _ in range(20)]
+    assert sum("OS512" in each.failed for each in quiet) <= 1
+    assert all("OS512" in each.looked_for for each in quiet)
+    scores, labels = draw_rows(rng, 400)
+    other = 1 - labels  # taste has changed, and no score has
+    result = check(tmp_path / "d.oddslip", scores, other, k=3)
+    assert "OS512" in result.failed
+    reached = decision.fitted_.evaluate(scores, other)[f"{goal}_share"]
+    assert result.finding("OS512").evidence["now"] == pytest.approx(reached)
+    assert result.measures[f"{goal}_share"]["now"] == pytest.approx(reached)
+    assert "OS512" not in check(decision, scores, k=3).looked_for
+
+
+def test_a_guarantee_by_group_is_not_checked():
+    rng = np.random.default_rng(3)
+    repair = Isotonic().fit(*draw_rows(rng, 1000))
+    decision = Decision(repair, "row", goal="missed", target=0.1)
+    decision.fit(*draw_rows(rng, 200), groups=np.arange(200) % 2)
+    assert "OS512" not in check(decision, *draw_rows(rng, 200), k=3).looked_for
+
+
 @pytest.mark.parametrize("rule", ["common_threshold", "row", "length"])
 @pytest.mark.parametrize("goal", ["missed", "wrong"])
 def test_the_level_is_the_best_that_keeps_the_bound_on_the_rows_of_the_fit(rule, goal):

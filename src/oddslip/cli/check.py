@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 NOT_PASSED = 3
 RepairOrRaw = Annotated[
-    str, typer.Argument(help="A repair saved by `oddslip fit`; or raw, for scores as they are.")
+    str,
+    typer.Argument(help="Saved by `oddslip fit` or `decide`; or raw, for scores as they are."),
 ]
 K = Annotated[
     int | None,

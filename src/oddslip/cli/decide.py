@@ -11,7 +11,8 @@ import typer
 import oddslip
 from oddslip.cli import options
 from oddslip.cli.inputs import Inputs, pick, read_names
-from oddslip.cli.outputs import check_outputs, console, print_json
+from oddslip.cli.outputs import check_outputs, console, print_json, write_figure
+from oddslip.errors import InvalidInput
 
 Output = Annotated[
     Path, typer.Option("-o", "--output", help="Where the repair is saved with the decision.")
@@ -39,6 +40,14 @@ KMax = Annotated[int | None, typer.Option("--k-max", help="Never show more label
 Shrinkage = Annotated[
     float, typer.Option(help="Positives that the threshold by probabilities alone weighs.")
 ]
+Figure = Annotated[
+    Path | None,
+    typer.Option(
+        "--figure",
+        help="Draw precision and recall by length, raw and repaired (.png, .svg or .pdf); with "
+        "--rule length.",
+    ),
+]
 
 
 def decide(
@@ -62,6 +71,7 @@ def decide(
     label_names: options.Names = None,
     threads: options.Threads = None,
     json: options.Json = False,
+    figure: Figure = None,
 ) -> None:
     """How many labels to show: fit thresholds or list lengths, and save them with the repair.
 
@@ -74,8 +84,12 @@ def decide(
       oddslip decide repair.oddslip scores.npy --goal precision --target 0.8 -o decision.oddslip
 
       oddslip decide repair.oddslip s.npy y.npz --rule row --goal missed --target 0.1 -o d.oddslip
+
+      oddslip decide repair.oddslip s.npy y.npz --rule length --figure lengths.png -o d.oddslip
     """
-    check_outputs(output)
+    check_outputs(output, figure)
+    if figure is not None and (rule != "length" or goal in ("missed", "wrong")):
+        raise InvalidInput("--figure compares lengths: pass --rule length, and no guarantee.")
     fitted = oddslip.load_repair(repair)
     source = replace(Inputs.of(context), kind=fitted.maps.kind).open()
     decision = oddslip.Decision(
@@ -85,6 +99,8 @@ def decide(
     )
     decision.fit(source, groups=read_names(groups), threads=threads)
     decision.save(output)
+    if figure is not None:
+        write_figure(figure, decision.plot())
     if json:
         return print_json(decision.fitted_.to_dict())
     from oddslip.reports.text import show_decision

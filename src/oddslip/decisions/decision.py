@@ -80,8 +80,8 @@ class Decision:
     ----------
     fitted_ : FittedDecision
         What is applied and saved.
-    table_ : LengthTable
-        Metrics at every length, of "length" with labels.
+    table_, raw_table_ : LengthTable
+        Metrics at every length, of "length" without a guarantee: of repaired and of raw scores.
 
     Examples
     --------
@@ -224,7 +224,7 @@ class Decision:
         self, maps: LabelMaps, source: Source, k_max: int, groups: Any
     ) -> tuple[ListRule, JsonObject]:
         """Conformal risk control, by group."""
-        self._need_labels(source, "guarantee")
+        self._need_labels(source, "give a guarantee")
         names, places = None, np.zeros(source.n_rows, np.int64)
         if groups is not None:
             found, places = np.unique(group_names(groups, source.n_rows), return_inverse=True)
@@ -258,6 +258,7 @@ class Decision:
     def _best_length(self, maps: LabelMaps, source: Source, k_max: int) -> ListRule:
         self._need_labels(source, "compare lengths")
         self.table_ = compare_lengths(source, maps, k_max, self.n_replicates)
+        self.raw_table_ = compare_lengths(source, None, k_max, self.n_replicates)
         best = self.table_.best(self.goal)  # type: ignore[arg-type]
         return ListRule("length", np.array([float(best)]), k_max)
 
@@ -271,6 +272,10 @@ class Decision:
         if not isinstance(repair, FittedRepair):
             raise InvalidInput(f"repair must be a fitted repair, got {type(repair).__name__}.")
         check_choice("rule", self.rule, GOALS)
+        rules = [rule for rule, goals in GOALS.items() if self.goal in goals]
+        if rules and self.rule not in rules:
+            others = " or ".join(f'"{rule}"' for rule in rules)
+            raise InvalidInput(f"goal {self.goal!r} needs rule {others}, got rule={self.rule!r}.")
         check_choice("goal", self.goal, GOALS[self.rule])
         needs = self.goal in NEEDS_TARGET and (self.rule != "length" or self.goal in GUARANTEES)
         if needs:
@@ -303,6 +308,23 @@ class Decision:
         """Save the repair and the rule to one file, which `oddslip.load_decision` reads."""
         self._fitted().save(path)
 
+    def plot(self) -> Any:
+        """Precision and recall by the length of lists, raw and repaired; of ``rule="length"``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        fitted = self._fitted()
+        if not hasattr(self, "table_"):
+            raise InvalidInput(
+                f'plot() compares lengths, got rule={self.rule!r} for {self.goal}. Fit rule="length" '
+                "for f1, map, ndcg or hit_rate."
+            )
+        from oddslip.reports.figures.lengths import draw_lengths
+
+        return draw_lengths(self.raw_table_, self.table_, int(fitted.rule.levels[0]))
+
     def _fitted(self) -> FittedDecision:
         if not hasattr(self, "fitted_"):
             raise InvalidInput("this Decision is not fitted yet. Call fit first.")
@@ -314,9 +336,12 @@ class Decision:
 
 
 def compare_lengths(
-    source: Source, maps: LabelMaps, k_max: int, n_replicates: int = 500
+    source: Source, maps: LabelMaps | None, k_max: int, n_replicates: int = 500
 ) -> LengthTable:
-    """Metrics of lists of 1 to ``k_max`` labels, by maps in the order of the source's labels."""
+    """Metrics of lists of 1 to ``k_max`` labels.
+
+    Maps are in the order of the source's labels; None ranks raw scores.
+    """
     tally = LengthTally(maps, k_max, n_replicates, DEFAULT_SEED)
     return source.run(tally, what="comparing lengths").table()
 

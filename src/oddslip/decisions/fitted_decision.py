@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oddslip.calibrators.fitted_repair import FittedRepair, repair_of, save_repair
-from oddslip.calibrators.repair_file import read_repair_file
+from oddslip.calibrators.repair_file import RepairFile, read_repair_file
 from oddslip.core.panel import Panel
 from oddslip.core.results import html_table, label_frame, name_ranking, plain
 from oddslip.core.types import FilePath, Floats, Ints, JsonObject, LabelsLike, ScoresLike
@@ -154,10 +154,13 @@ class FittedDecision:
             and of wrong slots.
         """
         source, order = open_for_lists(self.repair, scores, labels, exclude, nan, threads)
+        return self._total(source, order, groups).result()
+
+    def _total(self, source: Source, order: Ints | None, groups: Any = None) -> ListTotals:
         places = self.rule.read_groups(groups, source.n_rows)
         maps = self.repair._maps(order)
         totals = ListTotals(maps, _in_order(self.rule, order), places, source.has_labels)
-        return source.run(totals, what="making lists").result()
+        return source.run(totals, what="making lists")
 
     def _blocks(
         self, source: Source, order: Ints | None, groups: Any
@@ -345,7 +348,16 @@ def load_decision(path: FilePath) -> FittedDecision:
     --------
     >>> load_decision("decision.oddslip").lists("scores.npy")  # doctest: +SKIP
     """
+    return _decision_of(path, read_repair_file(path))
+
+
+def load_served(path: FilePath) -> FittedRepair | FittedDecision:
+    """Read a saved repair, or a decision if the file holds one."""
     stored = read_repair_file(path)
+    return repair_of(stored) if stored.decision is None else _decision_of(path, stored)
+
+
+def _decision_of(path: FilePath, stored: RepairFile) -> FittedDecision:
     rule = read_rule(path, stored)
     header, arrays = stored.decision, stored.arrays
     assert header is not None

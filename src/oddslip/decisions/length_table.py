@@ -14,7 +14,7 @@ from oddslip.core.types import Floats, JsonObject
 from oddslip.metrics.at_k import METRIC_COLUMN, metric_values
 from oddslip.metrics.bootstrap import BootstrapSums, BootstrapTally, percentile_interval
 from oddslip.metrics.evaluation import Estimate
-from oddslip.metrics.ranking import Rankings
+from oddslip.metrics.ranking import Rankings, rank_panel
 
 LengthMetric = Literal["f1", "precision", "recall", "map", "ndcg", "hit_rate"]
 METRICS = ("precision", "recall", "map", "ndcg", "hit_rate")  # in the order of the columns
@@ -76,13 +76,14 @@ class LengthTally(BootstrapTally):
 
     Parameters
     ----------
-    maps : LabelMaps
+    maps : LabelMaps or None
+        None ranks raw scores.
     k_max, n_replicates, seed : int
     """
 
     JOINED: ClassVar = {"n_evaluated": "add"}
 
-    def __init__(self, maps: LabelMaps, k_max: int, n_replicates: int, seed: int) -> None:
+    def __init__(self, maps: LabelMaps | None, k_max: int, n_replicates: int, seed: int) -> None:
         self.maps, self.k_max, self.n_replicates, self.seed = maps, k_max, n_replicates, seed
         self.n_evaluated = 0
         self.sums = BootstrapSums(k_max * N_COLUMNS + 1, n_replicates, seed)
@@ -92,7 +93,8 @@ class LengthTally(BootstrapTally):
         """Rank one block once, and evaluate every length."""
         positives = panel.positives()
         rows = np.flatnonzero(positives.counts)
-        columns = self.maps.rank_panel(panel, self.k_max)
+        rank = rank_panel if self.maps is None else self.maps.rank_panel
+        columns = rank(panel, self.k_max)
         equal = np.ones(panel.n_labels)
         values = [
             _evaluate(Rankings.of(columns[:, : k + 1], positives, panel.n_labels), equal)

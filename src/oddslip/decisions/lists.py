@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,13 +75,14 @@ class ListTotals(MergeableTally):
     """
 
     COUNTS = ("n_rows", "n_shown", "n_empty", "n_hits", "n_true", "n_with_true")
-    UNITS = ("expected_hits", "expected_true", "missed", "wrong")
+    UNITS = ("expected_hits", "expected_true", "missed", "wrong", "missed_squares", "wrong_squares")
     JOINED: ClassVar = dict.fromkeys((*COUNTS, *UNITS), "add")
 
     def __init__(self, maps: LabelMaps, rule: ListRule, groups: Ints, labelled: bool) -> None:
         self.maps, self.rule, self.groups, self.labelled = maps, rule, groups, labelled
         self.n_rows = self.n_shown = self.n_empty = self.n_hits = self.n_true = 0
         self.n_with_true = self.expected_hits = self.expected_true = self.missed = self.wrong = 0
+        self.missed_squares = self.wrong_squares = 0
 
     def add(self, panel: Panel) -> None:
         """Make the lists of one block."""
@@ -100,8 +101,10 @@ class ListTotals(MergeableTally):
         some = true > 0
         self.n_hits, self.n_true = self.n_hits + int(hits.sum()), self.n_true + int(true.sum())
         self.n_with_true += int(some.sum())
-        self.missed += int(units_of(1 - hits[some] / true[some]).sum())
-        self.wrong += int(units_of(1 - hits[shown > 0] / shown[shown > 0]).sum())
+        missed, wrong = 1 - hits[some] / true[some], 1 - hits[shown > 0] / shown[shown > 0]
+        self.missed, self.wrong = self.missed + _sum(missed), self.wrong + _sum(wrong)
+        self.missed_squares += _sum(missed**2)
+        self.wrong_squares += _sum(wrong**2)
 
     def result(self) -> JsonObject:
         """Means over rows, and precision and recall over all cells; None where undefined."""
@@ -124,6 +127,18 @@ class ListTotals(MergeableTally):
             "missed_share": ratio(self.missed / SCALE, self.n_with_true),
             "wrong_share": ratio(self.wrong / SCALE, self.n_rows),
         }
+
+    def loss(self, name: Literal["missed", "wrong"]) -> tuple[float, float, int]:
+        """Mean and variance over rows of the loss of a guarantee, and the number of rows."""
+        n_rows = self.n_with_true if name == "missed" else self.n_rows
+        mean, square = (
+            getattr(self, part) / SCALE / max(1, n_rows) for part in (name, f"{name}_squares")
+        )
+        return mean, max(0.0, square - mean**2), n_rows
+
+
+def _sum(values: Floats) -> int:
+    return int(units_of(values).sum())
 
 
 def true_slots(panel: Panel, columns: Columns) -> Bools:

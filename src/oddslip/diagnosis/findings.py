@@ -51,6 +51,7 @@ CODES = {
     "OS509": "no prior shift explains the scores",
     "OS510": "not safe to ship as it is",
     "OS511": "nothing to compare with",
+    "OS512": "guarantee surely broken",
     "OS601": "cells are absent",
 }
 

@@ -15,6 +15,7 @@ from oddslip.core.formatting import (
     small_percent,
 )
 from oddslip.core.types import Bools, Floats, Ints, JsonObject
+from oddslip.decisions.guarantee_check import GuaranteeCheck
 from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.findings import Finding, Severity
 from oddslip.diagnosis.result import Diagnosis
@@ -229,6 +230,29 @@ def no_fingerprint() -> Finding:
         "labels.",
         {"fingerprint": False},
         "Fit and save it again with this version.",
+    )
+
+
+def guarantee_broken(stored: GuaranteeCheck) -> Finding | None:
+    """OS512."""
+    if not stored.broken:
+        return None
+    what = {"missed": "true labels are missed", "wrong": "labels shown are wrong"}[stored.loss]
+    return Finding(
+        "OS512",
+        "critical",
+        f"The guarantee of the decision is surely broken: {percent(stored.risk)} of the {what} on "
+        f"average over rows, and at most {percent(stored.target)} were guaranteed.",
+        {
+            "loss": stored.loss,
+            "target": stored.target,
+            "before": stored.risk_before,
+            "now": stored.risk,
+            "standard_error": stored.error,
+            "n_rows": stored.n_rows,
+        },
+        "These rows are not exchangeable with those of the decision. Fit the repair and the "
+        "decision again on recent rows.",
     )
 
 

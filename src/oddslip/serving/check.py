@@ -13,7 +13,6 @@ from oddslip.calibrators.fingerprint import Fingerprint, take_fingerprint
 from oddslip.calibrators.fitted_repair import (
     FittedRepair,
     align_labels,
-    load_repair,
     rank_mapped,
 )
 from oddslip.core.arguments import check_replicates, check_seed, is_number
@@ -21,6 +20,8 @@ from oddslip.core.formatting import count_of, estimated, score, signed_estimate
 from oddslip.core.panel import Kind, check_k
 from oddslip.core.results import as_frame, html_findings, html_table, label_frame, plain
 from oddslip.core.types import Array, Ints, JsonObject, LabelsLike, ScoresLike
+from oddslip.decisions.fitted_decision import FittedDecision, load_served
+from oddslip.decisions.guarantee_check import check_guarantee
 from oddslip.diagnosis.diagnose import diagnose
 from oddslip.diagnosis.findings import CODES, Finding, Severity, order_findings
 from oddslip.errors import InvalidInput
@@ -33,6 +34,7 @@ from oddslip.serving.alarms import (
     COMPARED_AT_K,
     LABELLED,
     comparison_alarms,
+    guarantee_broken,
     no_fingerprint,
     performance_alarms,
     raw_alarms,
@@ -250,8 +252,9 @@ def check(
 
     Parameters
     ----------
-    repair : Repair, FittedRepair, path or None
-        The repair that is served. None for raw scores: with labels they are diagnosed, without
+    repair : Repair, FittedRepair, Decision, FittedDecision, path or None
+        The repair that is served, or the decision: with labels its guarantee is checked too, unless
+        it is by group. None for raw scores: with labels they are diagnosed, without
         labels they are searched for saturation and ties.
     scores, labels
         Rows to check, in any form `oddslip.evaluate` takes; labels are optional.
@@ -307,7 +310,7 @@ def check(
         if k is None:
             raise InvalidInput("k is needed to check raw scores: how many labels does a row show?")
         return _check_raw(source, check_k(k, source.n_labels), settings)
-    fitted = _read_repair(repair)
+    fitted, decision = _read_served(repair)
     if kind is not None and kind != fitted.maps.kind:
         raise InvalidInput(f"this repair was fitted on {fitted.maps.kind} scores, got {kind!r}.")
     kind = kind_for(scores, fitted.maps.kind)
@@ -322,7 +325,7 @@ def check(
         raise InvalidInput(
             f"k must be that of the repair's fingerprint, k={fingerprint_k}, got k={k}."
         )
-    return _check_repaired(fitted, source, k, settings)
+    return _check_repaired(fitted, decision, source, k, settings)
 
 
 class _Settings(NamedTuple):
@@ -363,7 +366,11 @@ def _check_raw(source: Source, k: int, settings: _Settings) -> CheckResult:
 
 
 def _check_repaired(
-    fitted: FittedRepair, source: Source, k: int, settings: _Settings
+    fitted: FittedRepair,
+    decision: FittedDecision | None,
+    source: Source,
+    k: int,
+    settings: _Settings,
 ) -> CheckResult:
     """Check the scores that a repair serves."""
     baseline, fail_on, max_drop, sampling = settings
@@ -405,8 +412,18 @@ def _check_repaired(
         looked_for += LABELLED
     else:
         _reject_baseline(baseline)
+    guarantee = None if decision is None else check_guarantee(decision, source, order)
+    if guarantee is not None:
+        looked_for.append("OS512")
+        if broken := guarantee_broken(guarantee):
+            findings.append(broken)
     labels = {} if comparison is None else comparison.label_columns()
     measures = _measure(now, calibrated, comparison, performance)
+    if guarantee is not None:
+        measures[f"{guarantee.loss}_share"] = {
+            "before": guarantee.risk_before,
+            "now": guarantee.risk,
+        }
     return _conclude(
         source, k, findings, fail_on or "warning", performance, measures, looked_for, labels
     )
@@ -501,15 +518,19 @@ def _read_fail_on(value: str | Iterable[str] | None) -> tuple[str, ...] | str:
     return codes
 
 
-def _read_repair(value: RepairLike) -> FittedRepair:
+def _read_served(value: RepairLike) -> tuple[FittedRepair, FittedDecision | None]:
+    """The repair that is served, and the decision if there is one."""
     if is_path(value):
-        return load_repair(value)
+        value = load_served(value)
     fitted = getattr(value, "fitted_", value)
+    if isinstance(fitted, FittedDecision):
+        return fitted.repair, fitted
     if not isinstance(fitted, FittedRepair):
         raise InvalidInput(
-            f"repair must be a fitted Repair, the path of a saved one, or None, got {value!r:.60}."
+            "repair must be a fitted Repair or Decision, the path of a saved one, or None, "
+            f"got {value!r:.60}."
         )
-    return fitted
+    return fitted, None
 
 
 def _reject_baseline(baseline: BaselineLike) -> None:

@@ -1,0 +1,64 @@
+"""Precision and recall by the length of lists, raw and repaired."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from oddslip.reports.figures.style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    finish,
+    legend_mark,
+    name_axes,
+    new_figure,
+    put_legend,
+    style_axis,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from oddslip.decisions.length_table import LengthTable
+
+
+def draw_lengths(raw: LengthTable, repaired: LengthTable, chosen: int) -> Figure:
+    """Precision and recall of lists of 1 to K labels, with their intervals.
+
+    Parameters
+    ----------
+    raw, repaired : LengthTable
+        Of the same rows and lengths.
+    chosen : int
+        The length to mark.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = new_figure(75)
+    looks: dict[str, dict[str, Any]] = {
+        "raw": {"color": ORANGE, "marker": "D"},
+        "repaired": {"color": BLUE, "marker": "o"},
+    }
+    lengths = range(1, len(repaired.metrics["f1"]) + 1)
+    for axis, metric in zip(
+        figure.subplots(1, 2, sharex=True), ("precision", "recall"), strict=True
+    ):
+        for table, look in zip((raw, repaired), looks.values(), strict=True):
+            estimates = table.metrics[metric]
+            low, high = ([getattr(each, end) for each in estimates] for end in ("low", "high"))
+            axis.fill_between(lengths, low, high, color=look["color"], alpha=0.2, linewidth=0)
+            axis.plot(
+                lengths, [each.value for each in estimates], linewidth=1.2, markersize=3, **look
+            )
+        axis.axvline(chosen, color=GREY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+        axis.set_ylim(0, 1)
+        axis.locator_params(axis="x", integer=True)
+        style_axis(axis, grid="y")
+        name_axes(axis, "labels shown of every row", metric)
+    handles = [legend_mark(name, markersize=3.5, **look) for name, look in looks.items()]
+    mark = {"color": GREY, "linewidth": 0.7, "linestyle": (0, (4, 3))}
+    handles.append(legend_mark(f"length chosen: {chosen:,}", **mark))
+    put_legend(figure, handles, 3)
+    return finish(figure)

@@ -59,7 +59,8 @@ def test_check_tells_from_labels_whether_the_guarantee_is_kept(rule, goal, tmp_p
     assert sum("OS512" in each.failed for each in quiet) <= 1
     assert all("OS512" in each.looked_for for each in quiet)
     scores, labels = draw_rows(rng, 400)
-    other = 1 - labels  # taste has changed, and no score has
+    other = np.zeros_like(labels)  # taste has changed, and no score has
+    other[np.arange(400), repair.fitted_.transform(scores).argmin(axis=1)] = 1
     result = check(tmp_path / "d.oddslip", scores, other, k=3)
     assert "OS512" in result.failed
     reached = decision.fitted_.evaluate(scores, other)[f"{goal}_share"]

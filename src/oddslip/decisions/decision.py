@@ -318,8 +318,8 @@ class Decision:
         fitted = self._fitted()
         if not hasattr(self, "table_"):
             raise InvalidInput(
-                f'plot() compares lengths, got rule={self.rule!r} for {self.goal}. Fit rule="length" '
-                "for f1, map, ndcg or hit_rate."
+                f"plot() compares lengths, got rule={self.rule!r} for {self.goal}. "
+                'Fit rule="length" for f1, map, ndcg or hit_rate.'
             )
         from oddslip.reports.figures.lengths import draw_lengths
 

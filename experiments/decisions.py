@@ -158,10 +158,10 @@ def _lines(cells: Cells) -> Iterator[str]:
     yield ""
     yield from paragraph(
         f"**Drawn rows.** {N_DRAWS} draws of the rows of the fit; the risk of each is measured on "
-        f"{N_NEW:,} new rows. The share of missed labels should be near alpha; with one "
-        "threshold it stays a little below, because the repair ties many cells and a threshold shows "
-        "all of a tie or none. That of wrong slots may stay far below: the loss that is controlled is the largest share of wrong slots among "
-        "the first ones, so that it never falls as a list grows."
+        f"{N_NEW:,} new rows. The share of missed labels should be near alpha; with one threshold "
+        "it stays a little below, because the repair ties many cells and a threshold shows all of "
+        "a tie or none. That of wrong slots may stay far below: the loss that is controlled is the "
+        "largest share of wrong slots among the first ones, so that it never falls as a list grows."
     )
     yield ""
     yield from _table("rows of the fit", {key.split("-")[1]: cell for key, cell in drawn.items()})

@@ -124,6 +124,23 @@ def test_a_reader_of_the_json_gets_the_same_probabilities():
     assert n_read
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_onnx_gives_the_same_probabilities_and_lists(seed, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    repair, scores = draw_row_aware(seed)
+    repair.to_onnx(tmp_path / "repair.onnx", k=5)
+    session = runtime.InferenceSession(tmp_path / "repair.onnx")
+    wide = scores.astype(np.float64)
+    theirs, labels = session.run(["probabilities", "top_labels"], {"scores": wide})
+    ours = repair.transform(wide)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-300)
+    values = np.take_along_axis(ours, repair.rank(wide, k=5).astype(np.int64), axis=1)
+    listed = np.take_along_axis(ours, labels, axis=1)  # near ties may swap: same probabilities
+    np.testing.assert_allclose(listed, values, rtol=1e-9, atol=1e-300)
+    assert (labels == repair.rank(wide, k=5)).mean() > 0.99
+
+
 @pytest.mark.parametrize(
     "use",
     [

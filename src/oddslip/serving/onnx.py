@@ -2,7 +2,8 @@
 
 A map with knots is an unrolled binary search: each step looks some knots ahead, at most to the last
 knot of the label, and moves there if that knot is not above the score. Other maps are formulas. The
-values are ranked by TopK, which breaks ties by the lower index, as we do.
+values are ranked by TopK, which breaks ties by the lower index, as we do. A row-aware stage gathers
+the partners of all labels, one after the other.
 
 Sums, products and comparisons round as ours do, so maps with knots agree to the bit. Exponentials
 and logarithms are those of the ONNX runtime, and may differ in the last bit.
@@ -29,7 +30,8 @@ from oddslip.calibrators.map_forms import (
     compared_constants,
     lay_knots,
 )
-from oddslip.calibrators.row_aware import reject_stage
+from oddslip.calibrators.row_aware import RowAwareMaps
+from oddslip.calibrators.row_stage import RowStage
 from oddslip.core.arguments import check_k
 from oddslip.core.panel import Panel
 from oddslip.core.types import Array, FilePath, Floats, Ints
@@ -113,13 +115,14 @@ def repair_graph(
     from onnx import TensorProto, checker, helper
 
     maps = repair.maps
-    reject_stage(maps, "ONNX")
     kind = {"float64": TensorProto.DOUBLE, "float32": TensorProto.FLOAT}
     graph = _Graph(maps, np.dtype(precision))
     start = "scores"
     if scores != precision:
         start = graph.add("Cast", start, to=kind[precision])
     values, probabilities = graph.map_cells(start)
+    if isinstance(maps, RowAwareMaps) and not maps.stage.changes_nothing:
+        values, probabilities = graph.add_stage(values, probabilities, maps.stage)
     graph.name(probabilities, "probabilities")
     outputs = [("probabilities", kind[precision], ["rows", maps.n_labels])]
     if k is not None:
@@ -261,6 +264,23 @@ class _Graph:
         if all(value == probability for _, value, probability in groups):
             return values, values
         return values, self._join([probability for _, _, probability in groups], order)
+
+    def add_stage(self, values: str, probabilities: str, stage: RowStage) -> tuple[str, str]:
+        """Names of the log-odds and of the probabilities after a row-aware stage."""
+        included = self.number(self.maps.code != EXCLUDED)
+        surprise = self.add("Sub", probabilities, self.number(stage.prevalence))
+        surprise = self.add("Mul", surprise, included)
+        support = self.add("Mul", surprise, self.number(0.0))
+        for partner, lift in zip(stage.partners.T, stage.lift.T, strict=True):  # in our order
+            column = self.add("Gather", surprise, self.constant(partner.astype(np.int64)), axis=1)
+            support = self.add("Add", support, self.add("Mul", column, self.number(lift)))
+        moved = self.add("Mul", values, self.number(1.0 + stage.slope))
+        added = self.add("Mul", support, self.number(stage.support))
+        moved = self.add("Add", moved, self.add("Add", added, self.number(stage.intercept)))
+        moved = self.add("Max", moved, self.number(LOWEST))
+        never = self.number(-np.inf)
+        moved = self.add("Where", self.add("Equal", values, never), never, moved)
+        return moved, self._sigmoid(moved)
 
     def _columns(self, cells: str, labels: Ints) -> str:
         if labels.size == self.maps.code.size:

@@ -13,6 +13,7 @@ from experiments.commands.selection import selection
 from experiments.commands.simulation import monitor_simulation, verdict_simulation
 from experiments.commands.supplement import (
     boundary,
+    conventions,
     decisions,
     foldable,
     leaf,
@@ -34,7 +35,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 SECTIONS = (mulan, tafeng, santander, instacart, instacart_baskets)
-SUPPLEMENT = (leaf, synthetic, wgboost, boundary, row_rankers, survey, schematic)
+SUPPLEMENT = (leaf, synthetic, wgboost, conventions, boundary, row_rankers, survey, schematic)
 OTHERS = (
     selection,
     foldable,

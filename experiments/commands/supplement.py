@@ -338,6 +338,39 @@ def rounds(
     return _print_table(*columns, rows=lines)
 
 
+def conventions(
+    data: Data = None,
+    results: Results = RESULTS,
+    work: Annotated[Path, typer.Option(help="Where trained scores are kept.")] = Path(".work"),
+    finished: Finished = False,
+    page: Page = None,
+    json: Json = False,
+) -> None:
+    """Clipped isotonic values and the frequency of dead labels, beside the printed numbers.
+
+    Examples:
+
+      python -m experiments conventions
+
+      python -m experiments conventions --finished --page docs/paper/conventions.md
+    """
+    from experiments.conventions import PRINTED_MAPS, reproduce_conventions, write_page
+
+    check_outputs(page)
+    check_folders(results, work)
+    cells = reproduce_conventions(data=data, results=results, work=work, finished=finished)
+    if page is not None:
+        write_text(page, write_page(cells))
+    if json:
+        return print_json(cells)
+    lines = [
+        [key, f"{cell['plain']:.4f}", f"{cell['clipped']:.4f}", f"{PRINTED_MAPS[key]:.3f}"]
+        for key, cell in cells.items()
+        if key in PRINTED_MAPS
+    ]
+    return _print_table("arm", "no clip", "clipped", "printed", rows=lines)
+
+
 def foldable(
     dataset: Annotated[
         list[str] | None, typer.Option(help="MULAN data set; may be given again. All twelve.")

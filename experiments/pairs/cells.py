@@ -54,7 +54,7 @@ def describe_data(data: Recommendation) -> dict[str, Any]:
         "n_labels_without_training_positive": int((data.positives == 0).sum()),
         "settings": data.settings,
         "generated": data.generated,
-        "dead_frequency": count_dead(data),
+        "dead_frequency": count_dead(data.test.Y.tocsr()),
     }
     return about | {"papers_data": is_papers_data(data.name, about)}
 

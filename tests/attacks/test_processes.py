@@ -61,7 +61,16 @@ def test_every_command_is_in_the_table_or_writes_nothing(tmp_path):
     minutes = (
         *("verdict_simulation", "monitor_simulation", "selection"),
         *("survey", "leaf", "synthetic", "boundary", "row_rankers", "row_aware"),
-        *("rounds", "foldable", "wild", "peers", "wgboost", "decisions", "instacart_baskets"),
+        *(
+            "rounds",
+            "foldable",
+            "wild",
+            "peers",
+            "wgboost",
+            "conventions",
+            "decisions",
+            "instacart_baskets",
+        ),
     )
     others = {("experiments", name) for name in ("tafeng", *minutes, "archive", "schematic")}
     assert known - told == others | {("fold",), ("lint",)}

@@ -125,12 +125,11 @@ def check_everywhere(repair, folder, sql=False):
     loaded.to_json(folder / "repair.json")
     document = json.loads((folder / "repair.json").read_text(encoding="utf-8"))
     assert len(document["labels"]) == LABELS
-    if isinstance(repair.maps, RowAwareMaps):
-        with pytest.raises(InvalidInput, match="ONNX needs a map per label"):
-            run_onnx(loaded, scores)
-        return
     np.testing.assert_array_equal(run_onnx(loaded, scores), dense_ranks)
-    if sql:
+    if isinstance(repair.maps, RowAwareMaps):
+        with pytest.raises(InvalidInput, match="SQL needs a map per label"):
+            run_duckdb(loaded, candidates, folder)
+    elif sql:
         np.testing.assert_array_equal(run_duckdb(loaded, candidates, folder), ranks)
 
 

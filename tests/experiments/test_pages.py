@@ -25,6 +25,7 @@ PAGES = {
     "survey": ["survey"],
     "rounds": ["rounds"],
     "foldable": ["foldable"],
+    "conventions": ["conventions"],
     "wild": ["wild"],
 }
 

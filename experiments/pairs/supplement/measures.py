@@ -6,10 +6,12 @@ ranking's few columns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from experiments.datasets.recommendation import Recommendation
 from experiments.pairs.arms import Arm
@@ -195,11 +197,10 @@ def draw_share(n_rows: int, share: float, seed: int) -> NDArray[np.bool_]:
     return mask
 
 
-def count_dead(data: Recommendation) -> list[dict[str, Any]]:
-    """How many labels have no positive among a share of the test rows; ten splits each."""
-    Y = data.test.Y.tocsr()
+def count_dead(Y: csr_matrix, shares: Sequence[float] = FREQUENCIES) -> list[dict[str, Any]]:
+    """How many labels have no positive among a share of the rows; ten splits each."""
     results = []
-    for share in FREQUENCIES:
+    for share in shares:
         dead = [
             int((np.asarray(Y[draw_share(Y.shape[0], share, seed)].sum(axis=0)) == 0).sum())
             for seed in FREQUENCY_SEEDS

@@ -186,10 +186,11 @@ def earlier_section(cells: Cells) -> list[str]:
     return [
         "## The earlier configuration, lightgbm without a weight",
         "",
-        f"{EARLIER['num_iterations']} trees with subsampling (Table S2), MAP@K by the test-split "
-        "protocol. The paper does",
-        f"not say how many rows a tree had; ours has {EARLIER['bagging_fraction']:.0%} of them, "
-        "drawn for each tree.",
+        f"{EARLIER['num_iterations']} trees (Table S2), MAP@K by the test-split protocol. As in "
+        "the paper a tree has",
+        f"{EARLIER['bagging_fraction']:.0%} of the rows, drawn every {EARLIER['bagging_freq']} "
+        f"trees, and {EARLIER['feature_fraction']:.0%} of the features. Its seeds",
+        "differ by label; ours is the same.",
         "",
         markdown(["rung", "60 trees", "100 trees, subsampling"], rows),
     ]

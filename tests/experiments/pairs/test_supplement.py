@@ -68,7 +68,7 @@ def test_with_the_seed_of_the_protocol_the_largest_split_is_the_test_split(
 
 def test_dead_labels_are_counted_on_ten_splits(products):
     data = products(9)
-    counts = measures.count_dead(data)
+    counts = measures.count_dead(data.test.Y.tocsr())
     Y = data.test.Y.toarray()
     for each in counts:
         n_rows = max(1, int(each["share"] * len(Y)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from experiments.store import WEIGHTS, check_names
 from oddslip.learners.backends.base import preset_parameters
@@ -92,6 +92,11 @@ class Arm:
         return f"{options} --cap {cap} --draw {self.draw}"
 
     @property
+    def mode(self) -> Literal["grouped", "exact"]:
+        """How labels are trained: those of a group cannot have features drawn for each alone."""
+        return "exact" if self.variant == "earlier" else "grouped"
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """Those of the learner."""
         parameters = preset_parameters(LEARNERS[self.learner])
@@ -103,7 +108,7 @@ class Arm:
             "learner": self.learner,
             "preset": LEARNERS[self.learner],
             "parameters": self.parameters,
-            "mode": "grouped",
+            "mode": self.mode,
             "weight": WEIGHTS[self.weight],
             "cap": self.cap,
             "draw": self.draw,

@@ -138,6 +138,7 @@ class Bench:
             max_delta_step=arm.cap or 0.0,
             preset=LEARNERS[arm.learner],
             parameters=EARLIER if arm.variant == "earlier" else None,
+            mode=arm.mode,
             seed=SEED,
             checkpoint=checkpoint,
         )

@@ -22,8 +22,7 @@ class Rows:
 def test_a_clipped_value_of_one_lies_below_a_dead_label_at_one(monkeypatch, tmp_path):
     scores = np.array([[0.9, 0.2, 1.0], [0.8, 0.9, 1.0], [0.1, 0.8, 1.0], [0.2, 0.1, 1.0]])
     test = np.array([[0.9, 0.1, 1.0], [0.1, 0.9, 1.0]])
-    unused = [None] * (len(Arm.__dataclass_fields__) - 2)
-    arm = Arm(scores, test, *unused)
+    arm = Arm(None, scores, test, None, None, None)
     monkeypatch.setattr(conventions, "train_arm", lambda *told: arm)
     values = measure_identity(Rows, "lightgbm", "r", tmp_path)
     assert values == {"n_dead": 1, "plain": 1.0, "clipped": 0.0}

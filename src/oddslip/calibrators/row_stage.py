@@ -19,6 +19,8 @@ from oddslip.errors import InvalidInput
 
 Floats = NDArray[np.float64]
 
+CACHED_CELLS = 1 << 16  # whose support is added up at a time: they stay in the cache
+
 
 class RowStage(NamedTuple):
     """Three shared coefficients, and the partners of each label.
@@ -66,11 +68,17 @@ class RowStage(NamedTuple):
 
     def find_support(self, surprise: Floats) -> Floats:
         """Support of every cell by its row, summed partner by partner in their order."""
-        columns = np.ascontiguousarray(surprise.T)
-        total = np.zeros_like(columns)
-        for partner, lift in zip(self.partners.T, self.lift.T, strict=True):
-            total += lift[:, None] * columns[partner]
-        return np.ascontiguousarray(total.T)
+        support = np.zeros(surprise.shape)
+        step = max(1, CACHED_CELLS // max(1, surprise.shape[1]))
+        for first in range(0, len(surprise), step):
+            columns = np.ascontiguousarray(surprise[first : first + step].T)
+            total, added = np.zeros_like(columns), np.empty_like(columns)
+            for partner, lift in zip(self.partners.T, self.lift.T, strict=True):
+                np.take(columns, partner, axis=0, out=added, mode="clip")
+                added *= lift[:, None]
+                total += added
+            support[first : first + step] = total.T
+        return support
 
     def adjust(self, log_odds: Floats, support: Floats) -> Floats:
         """Log-odds after the stage; those of excluded labels stay at -inf, absent ones at NaN."""

@@ -9,6 +9,7 @@ One pass collects the true labels of each row, one the cells of the sample, and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
@@ -17,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import expit
 
-from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.maps import LabelMaps, rank_values
 from oddslip.calibrators.policy import DeadLabelPolicy, LabelRecord, find_prior, find_unobservable
 from oddslip.calibrators.row_aware import RowAwareMaps, add_stage, relate_labels
 from oddslip.calibrators.row_stage import RowStage
@@ -183,16 +184,22 @@ def _without(maps: LabelMaps, labels: Bools) -> LabelMaps:
 
 
 class PairCounts(NamedTuple):
-    """Rows in which two labels are true, and the number of rows, fold by fold."""
+    """Rows in which two labels are true, and the number of rows: of all, and fold by fold."""
 
-    together: list[Any]
-    n_rows: list[float]
+    together: Any
+    n_rows: float
+    by_fold: list[Any]
+    n_rows_by_fold: list[float]
 
     def without(self, left_out: int | None) -> tuple[Any, Floats, Floats]:
         """Partners, lifts and prevalences of all rows but those of one fold."""
-        folds = [fold for fold in range(len(self.n_rows)) if fold != left_out]
-        together = sum((self.together[fold] for fold in folds[1:]), self.together[folds[0]])
-        return relate_labels(together.tocsr(), sum(self.n_rows[fold] for fold in folds))
+        together, n_rows = self.together, self.n_rows
+        if left_out is not None:
+            together, n_rows = (
+                together - self.by_fold[left_out],
+                n_rows - self.n_rows_by_fold[left_out],
+            )
+        return relate_labels(together.tocsr(), n_rows)
 
 
 class RowLabels(NamedTuple):
@@ -215,13 +222,13 @@ class RowLabels(NamedTuple):
             (np.ones(self.labels.size), self.labels, indptr), (self.counts.size, n_labels)
         )
         numbers = self.folds[:, repeat]
-        together, n_rows = [], []
+        by_fold, n_rows = [], []
         for fold in range(int(numbers.max()) + 1):
             inside = np.flatnonzero(numbers == fold)
             part, weights = table[inside], self.weights[inside]
-            together.append(part.T @ part.multiply(weights[:, None]))
+            by_fold.append((part.T @ part.multiply(weights[:, None])).tocsr())
             n_rows.append(float(weights.sum()))
-        return PairCounts(together, n_rows)
+        return PairCounts(sum(by_fold[1:], by_fold[0]), math.fsum(n_rows), by_fold, n_rows)
 
 
 class PositiveRows(MergeableTally):
@@ -314,8 +321,7 @@ class CellTally(MergeableTally):
 
 def _best_cells(maps: RowAwareMaps, panel: Panel, fold: int) -> Floats:
     log_odds, support = maps.find_parts(panel)
-    ranked = np.where(np.isnan(log_odds), -np.inf, log_odds)
-    best = np.argsort(-ranked, axis=1, kind="stable")[:, :DEPTH]
+    best = rank_values(log_odds, panel, min(DEPTH, panel.n_labels))
     weight = panel.sample_weight
     weights = np.ones(panel.n_rows) if weight is None else weight.times
     columns = [
@@ -323,7 +329,7 @@ def _best_cells(maps: RowAwareMaps, panel: Panel, fold: int) -> Floats:
     ]
     columns += [np.broadcast_to(weights[:, None], best.shape), np.full(best.shape, float(fold))]
     table = np.stack([each.reshape(-1) for each in columns], axis=1)
-    return table[np.isfinite(table[:, 0])]
+    return table[np.isfinite(table[:, 0]) & (best.reshape(-1) >= 0)]
 
 
 def fit_coefficients(cells: Cells) -> tuple[float, float, float]:
@@ -347,25 +353,29 @@ def fit_coefficients(cells: Cells) -> tuple[float, float, float]:
     centre, scale = features.mean(axis=0), np.maximum(features.std(axis=0), 1e-9)
     table = np.column_stack([np.ones(len(features)), (features - centre) / scale])
     penalty = np.array([1e-6, RIDGE, RIDGE])
-    found = np.zeros(3)
+    coefficients = np.zeros(3)
 
     def loss(at: Floats) -> float:
         odds = cells.log_odds + table @ at
-        return float(weight @ (np.logaddexp(0, odds) - odds * cells.truth) + penalty @ at**2 / 2)
+        entropy = np.maximum(odds, 0) + np.log1p(np.exp(-np.abs(odds))) - odds * cells.truth
+        return float(weight @ entropy + penalty @ at**2 / 2)
 
+    before = loss(coefficients)
     for _ in range(50):
-        chance = expit(cells.log_odds + table @ found)
-        gradient = table.T @ (weight * (chance - cells.truth)) + penalty * found
+        chance = expit(cells.log_odds + table @ coefficients)
+        gradient = table.T @ (weight * (chance - cells.truth)) + penalty * coefficients
         curvature = (table * (weight * chance * (1 - chance))[:, None]).T @ table
         step = np.linalg.solve(curvature + np.diag(penalty), gradient)
-        before = loss(found)
-        while loss(found - step) > before and np.abs(step).max() > 1e-9:
-            step /= 2
-        found = found - step
         if np.abs(step).max() < 1e-7:
+            coefficients = coefficients - step
             break
-    slope, support = found[1:] / scale
-    if not (np.isfinite(found).all() and slope > MIN_SLOPE):
+        after = loss(coefficients - step)
+        while after > before and np.abs(step).max() > 1e-9:
+            step /= 2
+            after = loss(coefficients - step)
+        coefficients, before = coefficients - step, after
+    slope, support = coefficients[1:] / scale
+    if not (np.isfinite(coefficients).all() and slope > MIN_SLOPE):
         return 0.0, 0.0, 0.0
-    intercept = found[0] - centre @ (found[1:] / scale)
+    intercept = coefficients[0] - centre @ (coefficients[1:] / scale)
     return float(slope), float(intercept), float(support)

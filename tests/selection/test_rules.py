@@ -76,7 +76,7 @@ def test_the_guard_keeps_raw_unless_it_is_beaten_by_enough_standard_errors(error
     values = np.column_stack([raw, raw + rows_gaining(0.01 * errors, 0.01)])
     name, why = choose(Rule("mine", (RAW, OFFSET), guard=1.0), values, (RAW, OFFSET))
     assert name == taken
-    assert f"{errors:.1f} standard errors; 1 standard error is asked for" in why
+    assert f"{errors:.1f} standard errors; 1 standard error is required" in why
 
 
 def test_an_unsure_winner_makes_way_for_a_sure_one():

@@ -1,4 +1,4 @@
-"""Folds: the key of a row decides its fold, in every repeat anew."""
+"""Folds: the key of a row decides its fold, in each repeat independently."""
 
 from __future__ import annotations
 

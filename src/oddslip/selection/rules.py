@@ -61,7 +61,7 @@ class Rule:
     guards : tuple of (Candidate, float)
         Candidates with a guard of their own.
     n_repeats : int
-        Times the folds are drawn anew; the values of a row are averaged.
+        Number of independent draws of the folds; the values of a row are averaged.
     favourite : Candidate, optional
         Taken in place of the best where it is sure itself and the best does not beat it by more
         than ``near`` standard errors, which are those of the two's paired difference.
@@ -309,7 +309,7 @@ def _best(
 
 
 def _in_errors(gain: float, error: float, guard: float) -> str:
-    requirement = f"{_count_errors(guard)} {'is' if guard == 1 else 'are'} asked for"
+    requirement = f"{_count_errors(guard)} {'is' if guard == 1 else 'are'} required"
     if not 0 < error < np.inf:
         return f"with no standard error to hold it against; {requirement}"
     return f"{gain / error:.1f} standard errors; {requirement}"

@@ -456,8 +456,8 @@ class Moments(MergeableTally):
         features = z[positive_cells], *beta_features(z[positive_cells])
         np.add.at(self.sums[0], positives.indices, weights[positive_cells])
         for which, feature in enumerate(features):
-            moved = feature - self.centers[which][positives.indices]
-            np.add.at(self.sums[1 + which], positives.indices, weights[positive_cells] * moved)
+            deviation = feature - self.centers[which][positives.indices]
+            np.add.at(self.sums[1 + which], positives.indices, weights[positive_cells] * deviation)
 
     def settle(self) -> None:
         """Subtract the placeholders of absent cells."""

@@ -75,7 +75,7 @@ def put_ladder(panel: FigureBase, diagnosis: Diagnosis, metric: str | None = Non
         for end in ((e.value, e.low, e.high) if has_interval(e) else (e.value,))
     ]
     low, high = min(ends), max(ends)
-    room = (high - low) or 0.1
+    width = (high - low) or 0.1
     for y, (name, e) in enumerate(estimates.items()):
         mark = KINDS[kind_of(name)]
         if has_interval(e):
@@ -96,7 +96,7 @@ def put_ladder(panel: FigureBase, diagnosis: Diagnosis, metric: str | None = Non
     if repair := repair_of(diagnosis):
         axis.get_yticklabels()[list(estimates).index(repair.rung)].set_fontweight("bold")
     axis.set_ylim(len(estimates) - 0.4, -0.6)
-    axis.set_xlim(max(0.0, low - 0.05 * room), high + 0.24 * room)
+    axis.set_xlim(max(0.0, low - 0.05 * width), high + 0.24 * width)
     axis.locator_params(axis="x", nbins=5)
     style_axis(axis)
     axis.tick_params(axis="y", length=0)

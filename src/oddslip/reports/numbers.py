@@ -398,14 +398,6 @@ ln w: 2 of the 2 that meet both conditions, and 1 of the 4 that do not.'
 # ---------------------------------------------------------------------------- rungs, shifts, labels
 
 
-COLLAPSED = 0.5  # a weighted model that keeps less than this share of the twin's metric
-
-
-def is_collapsed(weighted: float, unweighted: float) -> bool:
-    """Whether a weighted model keeps less than half of its twin's metric."""
-    return weighted < COLLAPSED * unweighted
-
-
 def kind_of(rung: str) -> Literal["raw", "repair", "reference"]:
     """Whether a rung is raw, something to deploy in its place, or something to compare with."""
     if rung == "raw":
@@ -415,9 +407,9 @@ def kind_of(rung: str) -> Literal["raw", "repair", "reference"]:
     return "repair" if rung in (*REPAIRS, "isotonic, identity") else "reference"
 
 
-def hurts(ladder: Ladder, rung: str, metric: str | None = None) -> bool:
-    """Whether a repair is below raw; default: in the metric of the ladder."""
-    return kind_of(rung) == "repair" and ladder.value(rung, metric) < ladder.value("raw", metric)
+def hurts(ladder: Ladder, rung: str) -> bool:
+    """Whether a repair is below raw, in the metric of the ladder."""
+    return kind_of(rung) == "repair" and ladder.value(rung) < ladder.value("raw")
 
 
 def tell_signal(diagnosis: Diagnosis) -> str:

@@ -471,17 +471,6 @@ class Moments(MergeableTally):
         self.moments[empty] = 0.0
         self._filled = None
 
-    def merge(self, other: Self) -> None:
-        """Add another's moments and sums."""
-        self.settle()
-        other.settle()
-        super().merge(other)
-
-    def state(self) -> State:
-        """Moments and sums."""
-        self.settle()
-        return super().state()
-
     def result(self) -> tuple[Floats, Floats]:
         """Points and their weights, each (labels, points): two per bin, with its moments.
 

@@ -179,7 +179,6 @@ def compare_with_calibration(
     saturated, more_saturated = differ("saturated")
     slots_moved, _ = differ("slots")
     tied, more_tied = differ("tied")
-    gap = second.precision - first.precision
     most_significant = np.where(significant, chances, 2.0).argmin(axis=1)[:, None]
     at_cut = np.take_along_axis(places, most_significant, axis=1)[:, 0]
     share_before, share_now = (
@@ -201,7 +200,7 @@ def compare_with_calibration(
         coarser=crowded & (more_crowded > 0) & (now.distinct < COARSER * calibrated.distinct),
         ties=bool((tied & (more_tied > 0)).any()),
         precision_moved=_mean_chance(first, second) <= level
-        and abs(gap) >= MATERIAL * first.precision,
+        and abs(second.precision - first.precision) >= MATERIAL * first.precision,
         shift_before=before,
         shift_now=after,
         furthest=(edges_of(now.kind)[at_cut], share_before, share_now),

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from oddslip.reports.figures.style import BLUE, GREY, GRID, ORANGE, PALE_GREY, legend_mark
-from oddslip.reports.numbers import COLLAPSED, is_collapsed
+
+COLLAPSED = 0.5  # a weighted model that keeps less than this share of the twin's metric
+
+
+def is_collapsed(weighted: float, unweighted: float) -> bool:
+    """Whether a weighted model keeps less than half of its twin's metric."""
+    return weighted < COLLAPSED * unweighted
+
 
 # ------------------------------------------------------------------------------- one weight each
 

@@ -301,7 +301,7 @@ def test_no_lock_stays_behind(tmp_path):
     ],
 )
 def test_a_full_disk_is_told_in_one_line_whoever_met_it(tmp_path, error, why):
-    line = rf"a.csv cannot be written .{why}.. Make room, or pass another path"
+    line = rf"a.csv cannot be written .{why}.. Free disk space, or pass another path"
     with pytest.raises(UnreadableFile, match=line), atomic_write(tmp_path / "a.csv"):
         raise error
     assert names(tmp_path) == []

@@ -30,13 +30,13 @@ def compare_rows(world, scores):
 
 def fires(comparison):
     per_label = (
-        comparison.moved,
+        comparison.scores_moved,
         comparison.shifted,
         comparison.slots_moved,
         comparison.saturated,
         comparison.coarser,
     )
-    return any(each.any() for each in per_label) or comparison.ties or comparison.shown
+    return any(each.any() for each in per_label) or comparison.ties or comparison.precision_moved
 
 
 @settings(max_examples=60, deadline=None)
@@ -96,7 +96,7 @@ def test_a_label_that_moved_is_named_and_no_other(world):
     odds = scores[:, 5] / (1 - scores[:, 5]) * np.exp(1.0)
     scores[:, 5] = odds / (1 + odds)
     comparison = compare_rows(world, scores)
-    assert np.flatnonzero(comparison.moved).tolist() == [5]
+    assert np.flatnonzero(comparison.scores_moved).tolist() == [5]
     assert np.flatnonzero(comparison.shifted).tolist() == [5]
     assert (comparison.shift_now - comparison.shift_before)[5] == pytest.approx(1.0, abs=0.15)
 

@@ -236,50 +236,6 @@ def test_threads_change_nothing(threads, monkeypatch):
     assert_same_counts(cut, count_cells(open_rows(scores, labels, threads=1)))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("pooled", [False, True])
-def test_folds_counted_among_all_positives_merge_to_the_whole(dtype, pooled):
-    scores, labels, _, _ = make_panel("tied", dtype, 4, n_rows=300)
-    scores[::2] = np.random.default_rng(0).random((150, 5))
-    scores = 0.5 + scores / 2
-    scores[0], scores[1] = 0.25, 0.75  # the lowest cells lie in the first fold alone
-    source = open_source(scores, labels)
-    keys = source.run(PositiveKeys(5, dtype, pooled=pooled)).result()
-    first, second, third = (
-        count_cells(open_source(scores[fold::3], labels[fold::3]), pooled, among=keys)
-        for fold in range(3)
-    )
-    assert_same_counts(third.merge(first).merge(second), count_cells(source, pooled))
-
-
-@few
-@given(seed=st.integers(0, 10**6), family=st.sampled_from(sorted(FAMILIES)))
-def test_a_fold_counted_among_all_positives_has_its_own_fit_and_auc(seed, family):
-    scores, labels, kind, _ = make_panel(family, np.float64, seed)
-    keys = open_source(scores, labels, kind=kind).run(PositiveKeys(5, np.float64)).result()
-    fold = open_source(scores[::2], labels[::2], kind=kind)
-    alone, among = count_cells(fold), count_cells(fold, among=keys)
-    for mine, theirs in zip(alone.isotonic_knots(), among.isotonic_knots(), strict=True):
-        assert_array_equal(mine, theirs)
-    assert_array_equal(alone.auc(), among.auc())
-
-
-def test_counts_among_different_positives_are_not_merged():
-    scores, labels, _, _ = make_panel("spread", np.float64, 6, n_rows=50)
-    one, other = (count_cells(open_source(scores[i::2], labels[i::2])) for i in range(2))
-    with pytest.raises(InvalidInput, match="same positive keys"):
-        one.merge(other)
-
-
-def test_counting_among_keys_that_lack_a_positive_is_refused():
-    source = open_source([[0.1], [0.5], [0.9]], [[0], [1], [0]])
-    for score in (0.4, 0.6):
-        other = open_source([[score]], [[1]])
-        keys = other.run(PositiveKeys(1, np.float64)).result()
-        with pytest.raises(InvalidInput, match="positive of label 0 that they lack"):
-            count_cells(source, among=keys)
-
-
 @few
 @given(
     seed=st.integers(0, 10**6),

@@ -29,15 +29,15 @@ _LAYERS: dict[str, Callable[[Array], Array]] = {
 ReadPart = Callable[[object], Scorer]
 
 
-def from_sklearn(model: Any, read: ReadPart) -> Scorer:
-    """Scorer of a fitted estimator; ``read`` reads the estimators inside it."""
+def from_sklearn(model: Any, read_part: ReadPart) -> Scorer:
+    """Scorer of a fitted estimator; ``read_part`` reads the estimators inside it."""
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
     if hasattr(model, "best_estimator_"):
-        return read(model.best_estimator_)
+        return read_part(model.best_estimator_)
     if hasattr(model, "steps"):
-        return _from_pipeline(model, read)
+        return _from_pipeline(model, read_part)
     name, n_features = type(model).__name__, getattr(model, "n_features_in_", None)
     if name == "_ConstantPredictor":
         return constant(float(np.ravel(model.y_)[0]), n_features)
@@ -45,10 +45,10 @@ def from_sklearn(model: Any, read: ReadPart) -> Scorer:
         names = None
         if not getattr(model, "multilabel_", True) and len(model.estimators_) > 1:
             names = [str(label) for label in model.classes_]
-        parts = side_by_side([read(part) for part in model.estimators_], names)
+        parts = side_by_side([read_part(part) for part in model.estimators_], names)
         return replace(parts, n_features=n_features)
     if name == "ClassifierChain":
-        return _from_chain(model, read)
+        return _from_chain(model, read_part)
     if hasattr(model, "out_activation_") and hasattr(model, "coefs_"):
         return _from_layers(model)
     constant_scorer = check_classes(model)
@@ -75,8 +75,8 @@ def _probabilities(model: Any, rows: FeaturesLike) -> Array:
     return np.stack([t[:, 1] if len(c) == 2 else c[0] * t[:, 0] for t, c in pairs], axis=1)
 
 
-def _from_pipeline(model: Any, read: ReadPart) -> Scorer:
-    last = read(model.steps[-1][1])
+def _from_pipeline(model: Any, read_part: ReadPart) -> Scorer:
+    last = read_part(model.steps[-1][1])
     transformers = model[:-1]
     if len(transformers) == 0:
         return last
@@ -93,10 +93,10 @@ def _from_pipeline(model: Any, read: ReadPart) -> Scorer:
     )
 
 
-def _from_chain(model: Any, read: ReadPart) -> Scorer:
+def _from_chain(model: Any, read_part: ReadPart) -> Scorer:
     """Each label's odds given the chain's own predictions of the labels before it."""
     n_features = getattr(model, "n_features_in_", None)
-    if {read(part).kind for part in model.estimators_} == {"margin"}:
+    if {read_part(part).kind for part in model.estimators_} == {"margin"}:
         return Scorer(model.decision_function, "margin", n_features)
     return Scorer(model.predict_proba, "probability", n_features)
 

@@ -348,9 +348,9 @@ def rank_values(values: Floats, panel: Panel, k: int) -> NDArray[np.int32]:
     values = np.where(np.isinf(values), np.copysign(largest, values), finite)
     if isinstance(panel, SparsePanel) and values.ndim == 1:
         keys = keys_of(values[None], "margin")[0]
-        listed: NDArray[np.int32] = rank_lists(*panel.positions, keys, k)[0]
-        return listed
-    columns: NDArray[np.int32] = rank_keys(keys_of(values, "margin"), k, None, panel.absent)[0]
+        columns: NDArray[np.int32] = rank_lists(*panel.positions, keys, k)[0]
+    else:
+        columns = rank_keys(keys_of(values, "margin"), k, None, panel.absent)[0]
     return columns
 
 

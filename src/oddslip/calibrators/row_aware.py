@@ -112,9 +112,9 @@ class RowAwareMaps(LabelMaps):
         places, padded = rows + labels, np.append(surprise, 0.0)
         support = np.zeros(labels.size)
         for partner, lift in zip(self.stage.partners.T, self.stage.lift.T, strict=True):
-            wanted = rows + partner[labels]
-            at = np.searchsorted(places, wanted)
-            at[np.append(places, -1)[at] != wanted] = labels.size  # no candidate
+            partner_places = rows + partner[labels]
+            at = np.searchsorted(places, partner_places)
+            at[np.append(places, -1)[at] != partner_places] = labels.size  # no candidate
             support += lift[labels] * padded[at]
         return self.stage.adjust(log_odds, support)
 
@@ -173,8 +173,8 @@ def relate_labels(together: Any, n_rows: float) -> tuple[NDArray[np.int32], Floa
         observed = together[part].toarray()
         lift = np.log((observed + PSEUDO_COUNT) / (expected + PSEUDO_COUNT))
         weight = np.abs(lift) * np.sqrt(prevalence)
-        own = np.arange(part.start, part.stop)
-        weight[own - first, own] = -1.0
+        labels = np.arange(part.start, part.stop)
+        weight[labels - first, labels] = -1.0
         best = np.argpartition(-weight, size - 1, axis=1)[:, :size]
         best.sort(axis=1)
         partners[part] = best

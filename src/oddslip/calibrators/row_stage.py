@@ -83,8 +83,8 @@ class RowStage(NamedTuple):
     def adjust(self, log_odds: Floats, support: Floats) -> Floats:
         """Log-odds after the stage; those of excluded labels stay at -inf, absent ones at NaN."""
         with np.errstate(over="ignore", invalid="ignore"):
-            moved = (1.0 + self.slope) * log_odds + (self.intercept + self.support * support)
-        return np.where(np.isneginf(log_odds), -np.inf, np.maximum(moved, LOWEST))
+            values = (1.0 + self.slope) * log_odds + (self.intercept + self.support * support)
+        return np.where(np.isneginf(log_odds), -np.inf, np.maximum(values, LOWEST))
 
 
 def check_stage(stage: RowStage, maps: Maps) -> None:

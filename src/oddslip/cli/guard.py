@@ -36,8 +36,6 @@ INPUTS = (
     *("groups", "label_names", "sample_weight", "weights", "propensities", "prior", "unweighted"),
     *("calibration", "calibration_labels", "calibration_exclude", "validation", "check"),
 )
-# Folders of a run: the program chooses the names of the files in them.
-FOLDERS = ("checkpoint", "data", "results", "work", "others", "figures", "tables")
 
 
 def guard(command: Any) -> None:

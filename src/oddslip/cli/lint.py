@@ -60,8 +60,8 @@ def lint(
     if format == "sarif":
         print_json(as_sarif(findings))
     elif format == "json":
-        listed = [each.to_dict() for each in findings]
-        print_json({"files": result.n_files, "hidden_notes": n_hidden, "findings": listed})
+        entries = [each.to_dict() for each in findings]
+        print_json({"files": result.n_files, "hidden_notes": n_hidden, "findings": entries})
     else:
         _print_text(findings, result.n_files, n_hidden)
     if findings:

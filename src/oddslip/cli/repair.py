@@ -112,11 +112,11 @@ def fit(
 
     check_outputs(output)
     source = Inputs.of(context).open()
-    chosen = _build(context, source.kind)
+    repair = _build(context, source.kind)
     row_weights = read_numbers(sample_weight, "row")
-    fitted = chosen.fit(source, sample_weight=row_weights, threads=threads).fitted_
+    fitted = repair.fit(source, sample_weight=row_weights, threads=threads).fitted_
     fitted.save(output)
-    table = getattr(chosen, "table_", None)
+    table = getattr(repair, "table_", None)
     if json:
         selection = {} if table is None else {"selection": table.to_dict()}
         return print_json(fitted.to_dict() | selection)

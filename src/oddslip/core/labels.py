@@ -44,9 +44,9 @@ class Positives(NamedTuple):
     def columns(self, places: NDArray[np.int32]) -> Positives:
         """The same cells where each label has another index, or -1 and is left out."""
         indices = places[self.indices]
-        moved = Positives(self.indptr, indices).filter(indices >= 0)
-        rows = np.repeat(np.arange(moved.indptr.size - 1), moved.counts)
-        return Positives(moved.indptr, moved.indices[np.lexsort((moved.indices, rows))])
+        cells = Positives(self.indptr, indices).filter(indices >= 0)
+        rows = np.repeat(np.arange(cells.indptr.size - 1), cells.counts)
+        return Positives(cells.indptr, cells.indices[np.lexsort((cells.indices, rows))])
 
     def rows(self, start: int, stop: int) -> Positives:
         """The positives of rows ``start`` to ``stop``."""
@@ -199,8 +199,8 @@ class SparseLabels:
     def columns(self, order: Ints) -> SparseLabels:
         """All labels, in the order given."""
         places = np.argsort(order).astype(np.int32)
-        moved = Positives(self.indptr, self.indices).columns(places)
-        return SparseLabels(*moved, self.shape, self.row_ids)
+        cells = Positives(self.indptr, self.indices).columns(places)
+        return SparseLabels(*cells, self.shape, self.row_ids)
 
 
 def labels_from_sparse(matrix: Any, name_of: NameOf = str) -> SparseLabels:
@@ -251,16 +251,16 @@ def labels_from_lists(
 
 def _find_names(labels: LabelsLike, place: dict[str, int], row: int) -> list[int]:
     """Where the labels that a row names stand."""
-    stranger = next((label for label in labels if label not in place), None)
-    if stranger is None:
+    unknown_label = next((label for label in labels if label not in place), None)
+    if unknown_label is None:
         return [place[label] for label in labels]
     if not place:
         raise InvalidInput(
-            f"labels are listed by name, got {stranger!r:.60} at row {row}, but the labels have no "
-            "names. Pass label_names, or lists of label indices."
+            f"labels are listed by name, got {unknown_label!r:.60} at row {row}, but the labels "
+            "have no names. Pass label_names, or lists of label indices."
         )
     raise InvalidInput(
-        f"labels given as lists must be among label_names, got {stranger!r:.60} at row {row}."
+        f"labels given as lists must be among label_names, got {unknown_label!r:.60} at row {row}."
     )
 
 

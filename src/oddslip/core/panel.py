@@ -586,8 +586,8 @@ class SparsePanel(Panel):
         numbers: Any = np.arange(self.cells.size)
         rows = np.repeat(np.arange(self.n_rows), self.positions.counts)
         order = np.lexsort((place[self.positions.indices], rows))
-        moved = Positives(self.positions.indptr, numbers[order])
-        inside = moved.filter(place[self.positions.indices[order]] >= 0)
+        cell_numbers = Positives(self.positions.indptr, numbers[order])
+        inside = cell_numbers.filter(place[self.positions.indices[order]] >= 0)
         positions = Positives(inside.indptr, place[self.positions.indices[inside.indices]])
         block._put(positions, self.cells[inside.indices], (self.n_rows, n_labels))
         return block

@@ -150,12 +150,12 @@ def match_rows(
                 "Rename or drop the ids to go by position."
             )
     names = one.tolist()
-    stranger = next((name for name in names if name not in place), None)
-    if stranger is not None:
-        raise _strange(what, 0, stranger, one, two)
+    unknown_id = next((name for name in names if name not in place), None)
+    if unknown_id is not None:
+        raise _unknown_id(what, 0, unknown_id, one, two)
     if two.size > one.size:
         expected = set(names)
-        raise _strange(what, 1, next(n for n in two.tolist() if n not in expected), one, two)
+        raise _unknown_id(what, 1, next(n for n in two.tolist() if n not in expected), one, two)
     return np.fromiter((place[name] for name in names), np.int64, one.size)
 
 
@@ -216,11 +216,12 @@ def match_labels(
     place = {name: at for at, name in enumerate(theirs)}
     for called, names, others in ((what[0], ours, theirs), (what[1], theirs, ours)):
         other_names = set(others)
-        stranger = next((name for name in names if name not in other_names), None)
-        if stranger is not None:
+        unknown_name = next((name for name in names if name not in other_names), None)
+        if unknown_name is not None:
             raise InvalidInput(
-                f"{what[0]} and {what[1]} must have the same label names, got {stranger!r:.60} in "
-                f"the {called} alone. Rename the columns, or drop those that the other side lacks."
+                f"{what[0]} and {what[1]} must have the same label names, got {unknown_name!r:.60} "
+                f"in the {called} alone. Rename the columns, or drop those that the other side "
+                "lacks."
             )
     return np.array([place[name] for name in ours], np.int64)
 
@@ -312,12 +313,12 @@ def _twice(names: Array) -> Any:
     return next(name for name in names.tolist() if name in previous or previous.add(name))  # type: ignore[func-returns-value]
 
 
-def _strange(
-    what: tuple[str, str], side: int, stranger: Any, one: Array, two: Array
+def _unknown_id(
+    what: tuple[str, str], side: int, unknown_id: Any, one: Array, two: Array
 ) -> InvalidInput:
     """A row that stands on one side only."""
     message = (
-        f"{what[0]} and {what[1]} must have the same row ids, got {stranger!r:.60} among the "
+        f"{what[0]} and {what[1]} must have the same row ids, got {unknown_id!r:.60} among the "
         f"{what[side]} ({one.size:,} and {two.size:,} rows)"
     )
     if _texts(one) != _texts(two):

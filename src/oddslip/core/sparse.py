@@ -51,16 +51,14 @@ def as_rows(matrix: Any, what: str) -> Any:
     return _fresh(matrix).tocsr()
 
 
-def as_features(matrix: Any, what: str = "X") -> Any:
+def as_features(matrix: Any) -> Any:
     """A checked matrix of numbers as CSR or CSC, each cell stored once, in order."""
     from scipy.sparse import csc_matrix, csr_matrix
 
     matrix = _of_scipy(matrix)
-    check_sparse(matrix, what)
+    check_sparse(matrix, "X")
     if matrix.dtype.kind not in "biuf":
-        raise InvalidInput(
-            f"{what} must hold numbers, got a sparse matrix of dtype {matrix.dtype}."
-        )
+        raise InvalidInput(f"X must hold numbers, got a sparse matrix of dtype {matrix.dtype}.")
     # Matrices, not arrays: the boosters know only those. Their cells are shared.
     form = csc_matrix if matrix.format == "csc" else csr_matrix
     rows = form(_fresh(matrix))

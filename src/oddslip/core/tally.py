@@ -83,8 +83,13 @@ class MergeableTally:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
+    def settle(self) -> None:
+        """Complete the state, before it is merged or read. By default it always is complete."""
+
     def merge(self, other: Self) -> None:
         """Add the rows of another tally."""
+        self.settle()
+        other.settle()
         for name, how in self.JOINED.items():
             mine, theirs = getattr(self, name), getattr(other, name)
             if isinstance(mine, np.ndarray):
@@ -94,6 +99,7 @@ class MergeableTally:
 
     def state(self) -> State:
         """The attributes, as arrays."""
+        self.settle()
         state: State = {}
         for name, how in self.JOINED.items():
             value = getattr(self, name)

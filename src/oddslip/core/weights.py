@@ -183,17 +183,17 @@ def by_label(what: str, values: Any, label_names: Sequence[str] | None) -> Any:
         return _by_number(what, values, label_names)
     if label_names is None:
         label_names = [str(label) for label in range(len(numbers))]
-        stranger = next((name for name in numbers if name not in set(label_names)), None)
-        if stranger is not None:
+        unknown_name = next((name for name in numbers if name not in set(label_names)), None)
+        if unknown_name is not None:
             raise InvalidInput(
-                f"{what} given by name must name the labels, got {stranger!r:.60}, and the labels "
-                "have none. Pass label_names, or .to_numpy() to go by position."
+                f"{what} given by name must name the labels, got {unknown_name!r:.60}, and the "
+                "labels have none. Pass label_names, or .to_numpy() to go by position."
             )
     labels = set(label_names)
-    stranger = next((name for name in numbers if name not in labels), None)
-    if stranger is not None:
+    unknown_name = next((name for name in numbers if name not in labels), None)
+    if unknown_name is not None:
         raise InvalidInput(
-            f"{what} given by name must name the labels, got {stranger!r:.60}, which is none."
+            f"{what} given by name must name the labels, got {unknown_name!r:.60}, which is none."
         )
     missing = next((name for name in label_names if name not in numbers), None)
     if missing is not None:

@@ -241,10 +241,10 @@ def _raise_highest(margin: Floats, n_cells: int) -> None:
     threshold = np.partition(cells, cells.size - n_cells)[cells.size - n_cells]
     above = np.flatnonzero(cells > threshold)
     # Ties at the threshold are split by position, so that the share is exact.
-    chosen = np.append(np.flatnonzero(cells == threshold)[: n_cells - above.size], above)
-    _, rank = np.unique(cells[chosen], return_inverse=True)
+    top_cells = np.append(np.flatnonzero(cells == threshold)[: n_cells - above.size], above)
+    _, rank = np.unique(cells[top_cells], return_inverse=True)
     # A cell may already be beyond saturation: start from the top, so that none is lowered.
-    cells[chosen] = max(_SATURATED_MARGIN, cells.max()) + rank / n_cells
+    cells[top_cells] = max(_SATURATED_MARGIN, cells.max()) + rank / n_cells
 
 
 def _floats(name: str, value: ArrayLike) -> Floats:

@@ -88,7 +88,7 @@ def diagnose(
         Cells that count for nothing, as in `oddslip.rank`: they take no slot, are neither true
         nor false, and no map is fitted on them.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; all available cores by default.
 
     Examples
     --------

@@ -154,10 +154,10 @@ def find_takeover(identity: NDArray[np.int32], prior: NDArray[np.int32], dead: B
     (1, array([0, 1]))
     """
     dead = np.append(dead, False)  # an empty slot, -1, shows nobody
-    shown = dead[identity]
-    risen = shown.sum(axis=1) > dead[prior].sum(axis=1)
+    dead_slots = dead[identity]
+    risen = dead_slots.sum(axis=1) > dead[prior].sum(axis=1)
     return Takeover(
         n_dead=int(dead.sum()),
         n_rows=int(risen.sum()),
-        slots=np.bincount(identity[shown], minlength=dead.size - 1),
+        slots=np.bincount(identity[dead_slots], minlength=dead.size - 1),
     )

@@ -81,10 +81,10 @@ class LabelShifts:
     @property
     def ratio(self) -> Floats:
         """Realized over intended shift; NaN where it is not identified or nothing is intended."""
-        known = self.identified & self.weighted
+        valid = self.identified & self.weighted
         ratio = np.full(self.realized.size, np.nan)
         if self.intended is not None:
-            np.divide(self.realized, self.intended, out=ratio, where=known)
+            np.divide(self.realized, self.intended, out=ratio, where=valid)
         return ratio
 
     @property
@@ -96,16 +96,16 @@ class LabelShifts:
     def median_ratio(self) -> float | None:
         """Median of realized over intended shift; None where no label has one."""
         ratio = self.ratio
-        known = ratio[~np.isnan(ratio)]
-        return float(np.median(known)) if known.size else None
+        values = ratio[~np.isnan(ratio)]
+        return float(np.median(values)) if values.size else None
 
     @property
     def median_direct_ratio(self) -> float | None:
         """The same for the direct shift."""
         if self.direct is None or self.intended is None:
             return None
-        known = self.weighted & ~np.isnan(self.direct)
-        return float(np.median(self.direct[known] / self.intended[known])) if known.any() else None
+        valid = self.weighted & ~np.isnan(self.direct)
+        return float(np.median(self.direct[valid] / self.intended[valid])) if valid.any() else None
 
     @property
     def reachable(self) -> Floats | None:
@@ -120,11 +120,11 @@ class LabelShifts:
         Saturated labels count too: where their mean fits the prior, they carry no shift. None
         where too few labels tell.
         """
-        known = np.isfinite(self.realized) & (n_positives > 0)
-        if known.sum() < MIN_LABELS:
+        valid = np.isfinite(self.realized) & (n_positives > 0)
+        if valid.sum() < MIN_LABELS:
             return None
-        share, noise = _precision(n_positives[known])
-        return float(np.sqrt(max(0.0, float(share @ self.realized[known] ** 2) - noise)))
+        share, noise = _precision(n_positives[valid])
+        return float(np.sqrt(max(0.0, float(share @ self.realized[valid] ** 2) - noise)))
 
     def hold_against_weights(self, n_positives: Ints) -> WeightFit | None:
         """Whether these weights can have made these shifts; None where too few labels tell.
@@ -134,19 +134,19 @@ class LabelShifts:
         """
         if self.intended is None:
             return None
-        known = self.identified & np.isfinite(self.realized) & (n_positives > 0)
+        valid = self.identified & np.isfinite(self.realized) & (n_positives > 0)
         if self.budget is not None:  # beyond it, no shift tells what was intended
-            known &= np.abs(self.intended) <= self.budget
-        if known.sum() < MIN_LABELS:
+            valid &= np.abs(self.intended) <= self.budget
+        if valid.sum() < MIN_LABELS:
             return None
-        shift, ln_w = self.realized[known], self.intended[known]
-        error = 1.0 / n_positives[known]
-        share, noise = _precision(n_positives[known])
-        own, other = shift - share @ shift, ln_w - share @ ln_w
-        spread, reach = float(share @ own**2), float(share @ other**2)
+        shift, ln_w = self.realized[valid], self.intended[valid]
+        error = 1.0 / n_positives[valid]
+        share, noise = _precision(n_positives[valid])
+        deviation, weight_deviation = shift - share @ shift, ln_w - share @ ln_w
+        spread, reach = float(share @ deviation**2), float(share @ weight_deviation**2)
         if reach <= NO_SHIFT:
             return None
-        slope = float(share @ (own * other)) / reach
+        slope = float(share @ (deviation * weight_deviation)) / reach
         related = slope * np.sqrt(reach / spread) if spread > 0 else 0.0
         traced = max(0.0, float(share @ shift**2) - noise)
         size = np.sqrt(traced / float(share @ ln_w**2))
@@ -164,11 +164,11 @@ class LabelShifts:
             fit = "reversed"
         elif abs(related) < RELATED and share @ overshoots > OVERSHOOTING:
             fit = "unrelated"
-        return WeightFit(fit, slope, float(related), float(size), int(known.sum()))
+        return WeightFit(fit, slope, float(related), float(size), int(valid.sum()))
 
     def to_dict(self) -> JsonObject:
         """The summary, in built-in types; the columns are in the table of labels."""
-        known = np.abs(self.realized[self.identified])
+        sizes = np.abs(self.realized[self.identified])
         return plain(  # type: ignore[no-any-return]
             {
                 "n_identified": int(self.identified.sum()),
@@ -177,7 +177,7 @@ class LabelShifts:
                 "median_ratio": self.median_ratio,
                 "median_direct_ratio": self.median_direct_ratio,
                 "n_direct_rows": self.n_direct_rows,
-                "largest_realized": float(known.max()) if known.size else None,
+                "largest_realized": float(sizes.max()) if sizes.size else None,
                 "largest_intended": (
                     None if self.intended is None else float(np.abs(self.intended).max())
                 ),

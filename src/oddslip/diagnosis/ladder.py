@@ -87,9 +87,9 @@ class Rung:
 class Ladder:
     """Rungs by name, in the order of the ladder. ``ladder["raw"]["map"]`` is an `Estimate`.
 
-    ``metric`` is the one that rungs are compared by: what `value`, `gain`, `lead` and `best` are
-    of, unless told. ``draws`` holds the resampled values of every rung in it, so that any two can
-    be compared in pairs.
+    ``metric`` is the one that rungs are compared by: the default of `value`, `gain`, `lead` and
+    `best`. ``draws`` holds its resampled values of every rung, so that any two can be compared in
+    pairs.
     """
 
     rungs: dict[str, Rung]
@@ -284,7 +284,7 @@ class LadderTally(BootstrapTally):
     JOINED: ClassVar = dict.fromkeys(
         (
             *("n_evaluated", "n_tied", "bounds", "n_shared", "n_changed", "n_risen", "slots"),
-            "shown",
+            "shown_counts",
         ),
         "add",
     )
@@ -304,7 +304,9 @@ class LadderTally(BootstrapTally):
         self.n_evaluated = self.n_tied = self.n_shared = self.n_changed = self.n_risen = 0
         self.bounds = np.zeros((2, len(Column)))
         self.slots = np.zeros(propensities.size, np.int64)
-        self.shown = np.zeros((2, 3, N_BINS), np.int64)  # by raw scores, and by what is chosen
+        self.shown_counts = np.zeros(
+            (2, 3, N_BINS), np.int64
+        )  # by raw scores, and by what is chosen
         n_rankings = len(self.groups) + len(self.single)
         self.sums = BootstrapSums(n_rankings * len(Column) + 1, n_replicates, seed)
         self.blocks_apart = max(1, self.sums.draws.nbytes >> 20)
@@ -348,7 +350,7 @@ class LadderTally(BootstrapTally):
         self.n_tied += int(tied.decided_by_ties.sum())
         self.bounds += sum_bounds(tied, self.propensities)
         self._add_takeover(by_maps, rows, folds)
-        self.shown[0] += count_shown(panel, raw, raw_shown(panel, raw))
+        self.shown_counts[0] += count_shown(panel, raw, raw_shown(panel, raw))
         if "chosen" in self.rungs.places:
             self._add_shown(panel, by_maps[self.places["chosen"]], folds)
         keys = panel.row_keys()[rows] if self.n_replicates else None
@@ -417,13 +419,13 @@ class LadderTally(BootstrapTally):
     def _add_shown(self, panel: Panel, columns: Ranking, folds: NDArray[np.int32] | None) -> None:
         """What the chosen maps show of all rows, in bins of its probability."""
         filled, cells = columns >= 0, take_cells(panel, columns)
-        shown = np.empty(columns.shape)
+        probabilities = np.empty(columns.shape)
         places = self.rungs.places["chosen"]
         for fold, place in enumerate(places):
             inside = filled if folds is None else filled & (folds == fold)[:, None]
             maps = self.rungs.maps[place]
-            shown[inside] = maps.probabilities_at(cells[inside], columns[inside])
-        self.shown[1] += count_shown(panel, columns, shown[filled])
+            probabilities[inside] = maps.probabilities_at(cells[inside], columns[inside])
+        self.shown_counts[1] += count_shown(panel, columns, probabilities[filled])
 
     def _add_takeover(
         self, by_maps: list[Ranking], rows: Ints, folds: NDArray[np.int32] | None

@@ -72,7 +72,7 @@ def measure(case: Case, n_replicates: int) -> Measurements:
         shared = count_shared(calibration_hashes, tallies["hashes"])
     return Measurements(
         **_measure_ladder(case, fitted, tallies["ladder"]),
-        chosen=fitted.chosen,
+        chosen=fitted.chosen_rung,
         signal=signal_of(counts, tallies["errors"].result()),
         likeness=find_likeness(samples, case.seed),
         shifts=find_shifts(case, realized, samples),
@@ -88,12 +88,12 @@ def _read_calibration(
     """What fits the rungs with the evaluated rows, and hashes of the calibration rows."""
     if hashes is None:
         return fit_crossed(case), None
-    (maps, chosen), calibration_hashes = run_passes(
+    (maps, chosen_rung), calibration_hashes = run_passes(
         case.calibration,
         [fit_maps(case), collect(hashes.empty_like())],
         what="reading the calibration rows",
     )
-    return fit_held_out(case, maps, chosen), calibration_hashes
+    return fit_held_out(case, maps, chosen_rung), calibration_hashes
 
 
 def _measure_ladder(case: Case, fitted: FittedRungs, tally: LadderTally) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _measure_ladder(case: Case, fitted: FittedRungs, tally: LadderTally) -> dict
         "overlap": overlap,
         "shown": {
             name: reliability_of(slots, case.scoring.k)
-            for name, slots in zip(("raw", "chosen"), tally.shown, strict=True)
+            for name, slots in zip(("raw", "chosen"), tally.shown_counts, strict=True)
             if name == "raw" or name in tally.places
         },
     }
@@ -170,4 +170,4 @@ def _list_missing(case: Case) -> list[Missing]:
         ),
         (case.budget is None, "the step budget", "rounds, learning_rate and max_delta_step"),
     )
-    return [Missing(what, needed) for lacks, what, needed in table if lacks]
+    return [Missing(what, inputs) for lacks, what, inputs in table if lacks]

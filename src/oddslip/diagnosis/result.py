@@ -341,11 +341,11 @@ class Diagnosis(Measurements):
             "popularity",
             *ladder,
         )
-        shown = list(dict.fromkeys(name for name in first if name in ladder))[:5]
+        names = list(dict.fromkeys(name for name in first if name in ladder))[:5]
         rows = [
             [self.rung_name(name), score(ladder.value(name)), signed(ladder.gain(name).value)]
             for name in ladder
-            if name in shown
+            if name in names
         ]
         caption = f"{len(rows)} of {len(ladder.rungs)} rungs, {ladder.n_evaluated:,} rows evaluated"
         table = html_table(["rung", self.metric_name, "minus raw"], rows, caption)

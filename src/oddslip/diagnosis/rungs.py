@@ -85,7 +85,7 @@ class FittedRungs(NamedTuple):
 
     rungs: Rungs
     counts: CellCounts
-    chosen: Chosen | None
+    chosen_rung: Chosen | None
     unseen: Bools
 
 
@@ -126,14 +126,14 @@ def fit_crossed(case: Case) -> Passes[FittedRungs]:
         dead_record = trials.fits.record(Candidate("isotonic").tau, fold).dead
         for name, other in other_policies(isotonic, dead_record):
             maps.setdefault(name, []).append(other)
-    chosen = yield from _try_rows(case, tried, choice, folds)
+    chosen_rung = yield from _try_rows(case, tried, choice, folds)
     counts = trials.fits.counts(None)
     maps["ceiling"] = [make_ceiling(case, counts)]
     positives = np.array([totals.n_positives for totals in trials.fits._totals])
     trials.fits.release()
     dead = positives.sum(axis=0) - positives == 0
     unseen = (positives.max(axis=0) == positives.sum(axis=0)) & (case.evaluation_counts > 0)
-    return FittedRungs(Rungs.of_case(case, maps, folds[-1], dead), counts, chosen, unseen)
+    return FittedRungs(Rungs.of_case(case, maps, folds[-1], dead), counts, chosen_rung, unseen)
 
 
 def _maps_by_fold(trials: Trials, candidates: list[Candidate]) -> list[LabelMaps]:
@@ -148,12 +148,12 @@ def _try_rows(
     case: Case, trials: Trials, choice: Choice, folds: Sequence[FoldAssignment]
 ) -> Passes[Chosen]:
     """The choice, and what the row-aware stage would add to it in the first folds."""
-    chosen = Chosen(trials.candidates[choice.place].name, choice.why)
+    rung = Chosen(trials.candidates[choice.place].name, choice.why)
     source = trials.fits.source
     if source.n_rows * source.n_labels > MAX_STAGE_CELLS or not can_try_stage(trials):
-        return chosen
+        return rung
     stage = yield from try_stage(trials, choice.place, folds[:1], case.scoring, case.policy)
-    return chosen if stage is None else Chosen(chosen.name, chosen.why, *stage.gain())
+    return rung if stage is None else Chosen(rung.name, rung.why, *stage.gain())
 
 
 def _assign_folds(case: Case, source: Source, n_repeats: int) -> list[HashFolds]:
@@ -170,7 +170,7 @@ def _n_folds(source: Source) -> int:
 
 
 def fit_held_out(
-    case: Case, maps: dict[str, LabelMaps], chosen: Chosen | None
+    case: Case, maps: dict[str, LabelMaps], chosen_rung: Chosen | None
 ) -> Passes[FittedRungs]:
     """Maps fitted on the calibration rows rank all evaluated rows."""
     counts = yield from count_cells(case.arm)
@@ -179,7 +179,7 @@ def fit_held_out(
         "ceiling": [make_ceiling(case, counts)]
     }
     rungs = Rungs.of_case(case, whole, None, dead[None])
-    return FittedRungs(rungs, counts, chosen, dead & (case.evaluation_counts > 0))
+    return FittedRungs(rungs, counts, chosen_rung, dead & (case.evaluation_counts > 0))
 
 
 def fit_maps(case: Case) -> Passes[tuple[dict[str, LabelMaps], Chosen | None]]:
@@ -193,7 +193,7 @@ def fit_maps(case: Case) -> Passes[tuple[dict[str, LabelMaps], Chosen | None]]:
     if not case.calibration_counts.any():
         return maps, None
     names = [entry.name for entry in CATALOGUE.values() if entry.rung and entry.fitted]
-    chosen, fitted = None, {}
+    chosen_rung, fitted = None, {}
     if _n_folds(rows) == N_FOLDS:
         rule = read_rule("auto")
         candidates = affordable(rule.candidates_for(case.weights), rows)
@@ -214,16 +214,16 @@ def fit_maps(case: Case) -> Passes[tuple[dict[str, LabelMaps], Chosen | None]]:
         fits = yield from trials.fits.fit_together([*also, best])
         fitted = {each.form: fit for each, fit in zip(also, fits, strict=False)}
         maps["chosen"] = fits[-1][0]
-        chosen = yield from _try_rows(case, trials, choice, folds)
+        chosen_rung = yield from _try_rows(case, trials, choice, folds)
     for name in names:
         if name not in fitted:  # too few rows for folds, or too many labels for summaries
-            known = {"prior": case.policy.prior, "weights": case.weights}
-            calibrator = build_calibrator(name, **known, kind=rows.kind)
+            arguments = {"prior": case.policy.prior, "weights": case.weights}
+            calibrator = build_calibrator(name, **arguments, kind=rows.kind)
             fitted[name] = yield from calibrator._map_labels(rows)
         maps[name], record = fitted[name]
         if name == "isotonic":
             maps |= dict(other_policies(maps[name], record.dead))
-    return maps, chosen
+    return maps, chosen_rung
 
 
 # ----------------------------------------------------------------------------------------- the maps

@@ -43,7 +43,7 @@ class Signal:
 
     @property
     def standing(self) -> Standing:
-        """Surely above chance, surely below it, about chance, or not to be told."""
+        """Clearly above chance, clearly below it, about chance, or unknown."""
         if not np.isfinite(self.mean.value):
             return "unknown"
         if self.mean.low > 0.5:
@@ -67,12 +67,12 @@ class Signal:
 def parts_of_positives(counts: CellCounts) -> Floats:
     """For each distinct key, the part of a positive there in the error of the mean AUC."""
     areas = counts.auc()
-    known = np.isfinite(areas)
-    if not known.any():
+    valid = np.isfinite(areas)
+    if not valid.any():
         return np.zeros(counts.keys.size)
-    share = np.where(known, 1.0 / np.maximum(1, counts.n_positives), 0.0) / known.sum()
+    share = np.where(valid, 1.0 / np.maximum(1, counts.n_positives), 0.0) / valid.sum()
     label_of = np.repeat(np.arange(counts.n_labels), np.diff(counts.indptr))
-    return np.asarray((place_positives(counts) - areas[known].mean()) * share[label_of])
+    return np.asarray((place_positives(counts) - areas[valid].mean()) * share[label_of])
 
 
 def signal_of(counts: CellCounts, squares: float) -> Signal:
@@ -90,12 +90,12 @@ def signal_of(counts: CellCounts, squares: float) -> Signal:
         Of the sums over rows: see `SignalErrorTally`.
     """
     areas = counts.auc()
-    known = np.isfinite(areas)
-    if not known.any():
+    valid = np.isfinite(areas)
+    if not valid.any():
         nan = float("nan")
         return Signal(areas, Estimate(nan, nan, nan))
-    mean = float(areas[known].mean())
-    spread = areas[known] * (1.0 - areas[known]) / (3.0 * counts.n_negatives[known])
+    mean = float(areas[valid].mean())
+    spread = areas[valid] * (1.0 - areas[valid]) / (3.0 * counts.n_negatives[valid])
     reach = NORMAL * float(np.sqrt(squares + np.sqrt(spread).mean() ** 2))
     return Signal(areas, Estimate(mean, max(0.0, mean - reach), min(1.0, mean + reach)))
 

@@ -107,15 +107,18 @@ class Grounds(NamedTuple):
     @property
     def takeover(self) -> str:
         """What the identity policy would do, where it would undo much of the repair."""
-        d, taken = self.d, self.d.takeover
-        if taken is None or taken.n_rows < max(1, TAKEN_ROWS * d.n_rows):
+        d, takeover = self.d, self.d.takeover
+        if takeover is None or takeover.n_rows < max(1, TAKEN_ROWS * d.n_rows):
             return ""
-        kept, whole = d.ladder.gain("isotonic, identity").value, d.ladder.gain("isotonic").value
-        if kept > IDENTITY_KEEPS * whole:
+        identity_gain, isotonic_gain = (
+            d.ladder.gain("isotonic, identity").value,
+            d.ladder.gain("isotonic").value,
+        )
+        if identity_gain > IDENTITY_KEEPS * isotonic_gain:
             return ""
         return (
-            f"calibrated with raw scores for {count_of(taken.n_dead, 'dead label')}, "
-            f"{share_of(taken.n_rows, d.n_rows)} of the rows would lose slots to them"
+            f"calibrated with raw scores for {count_of(takeover.n_dead, 'dead label')}, "
+            f"{share_of(takeover.n_rows, d.n_rows)} of the rows would lose slots to them"
         )
 
     def share_returned(self, rung: str) -> float | None:
@@ -177,8 +180,8 @@ class Grounds(NamedTuple):
             return f"{start}, though the weights cost nothing against the unweighted twin"
         if d.weighting == "label-specific":
             return "Hurt, most likely by the label-specific weights"
-        known = "" if d.weighting == "unknown" else ", though not by the weights"
-        return f"{start}{known}"
+        addition = "" if d.weighting == "unknown" else ", though not by the weights"
+        return f"{start}{addition}"
 
     @property
     def no_repair(self) -> str:
@@ -323,16 +326,16 @@ def _beside(d: Measurements, trial: InversionTrial) -> str:
     """How what `Repair` chooses compares, after what the inversion does."""
     if trial.other is None or trial.lead is None:
         return ""
-    other, chosen = name_repair(d, trial.other), trial.other == "chosen"
+    other, is_chosen = name_repair(d, trial.other), trial.other == "chosen"
     if other == "inversion":
         return ", and Repair chooses it"
     if not trial.other_gains:
         return (
             ", and nothing that is fitted on these rows surely beats raw"
-            if not chosen
+            if not is_chosen
             else (f", and {other}, which Repair chooses, does not surely beat raw")
         )
-    value = f"{score(d.ladder.value(trial.other))}" + (", chosen by Repair" if chosen else "")
+    value = f"{score(d.ladder.value(trial.other))}" + (", chosen by Repair" if is_chosen else "")
     if trial.to_other == "above":
         return f", surely more than {other} ({value})"
     if trial.to_other == "level":

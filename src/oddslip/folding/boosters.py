@@ -46,8 +46,8 @@ def fold_lightgbm_text(text: str, affine: Affine) -> str:
     for place, tree in enumerate(trees):
         label = place % affine.n_labels
         first = averaged or place < affine.n_labels
-        moved = float(shift[label]) if first else 0.0
-        trees[place] = _fold_tree(tree, float(affine.slope[label]), moved)
+        offset = float(shift[label]) if first else 0.0
+        trees[place] = _fold_tree(tree, float(affine.slope[label]), offset)
     new_sizes = " ".join(str(len(tree.encode())) for tree in trees)
     head = head[: sizes.start(1)] + new_sizes + head[sizes.end(1) :]
     return "".join([head, *trees, end, tail])
@@ -106,17 +106,17 @@ def fold_xgboost_document(document: dict[str, Any], affine: Affine) -> None:
 def _fold_nodes(tree: dict[str, Any], slope: Array, shift: Array) -> None:
     """Change the leaves of one tree; those of a vector tree hold one value per label."""
 
-    def moved(values: Any) -> list[float]:
+    def fold_values(values: Any) -> list[float]:
         cells = np.array(values, np.float64).reshape(-1, slope.size) * slope + shift
         return [float(cell) for cell in cells.astype(np.float32).ravel()]
 
-    tree["base_weights"] = moved(tree["base_weights"])
+    tree["base_weights"] = fold_values(tree["base_weights"])
     if "leaf_weights" in tree:
-        tree["leaf_weights"] = moved(tree["leaf_weights"])
+        tree["leaf_weights"] = fold_values(tree["leaf_weights"])
     if slope.size == 1:
         leaves = np.array(tree["left_children"]) == -1
         conditions = np.array(tree["split_conditions"], np.float64)
-        conditions[leaves] = moved(conditions[leaves])
+        conditions[leaves] = fold_values(conditions[leaves])
         tree["split_conditions"] = conditions.tolist()
 
 
@@ -131,9 +131,10 @@ def fold_catboost(model: Any, affine: Affine) -> Any:
             f"{affine.slope.min():.4g} to {affine.slope.max():.4g}. Fit Offset, or a model a label."
         )
     folded = model.copy()
-    moved = affine.intercept + affine.slope * biases
+    new_biases = affine.intercept + affine.slope * biases
     folded.set_scale_and_bias(
-        float(scale * affine.slope[0]), moved.tolist() if biases.size > 1 else float(moved[0])
+        float(scale * affine.slope[0]),
+        new_biases.tolist() if biases.size > 1 else float(new_biases[0]),
     )
     return folded
 

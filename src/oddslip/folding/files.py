@@ -54,7 +54,7 @@ def fold_files(repair: FittedRepair, models: Sequence[FilePath], folder: FilePat
     if any(path.resolve().parent == destination.resolve() for path in paths):
         raise InvalidInput(f"output must be another folder than that of the models, got {folder}.")
     destination.mkdir(parents=True, exist_ok=True)
-    written = []
+    targets = []
     with progress_bar("folding models", len(paths)) as advance:
         for at, path in enumerate(paths):
             part = affine.take([at]) if len(paths) > 1 else affine
@@ -62,9 +62,9 @@ def fold_files(repair: FittedRepair, models: Sequence[FilePath], folder: FilePat
             target = destination / path.name
             with atomic_write(target, check=check_bytes(raw)) as unfinished:
                 unfinished.write_bytes(raw)
-            written.append(target)
+            targets.append(target)
             advance(1)
-    return written
+    return targets
 
 
 def _in_file_order(affine: Affine, repair: FittedRepair, paths: Sequence[Path]) -> Affine:

@@ -60,12 +60,12 @@ def read_header(stream: IO[bytes]) -> Header:
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0), (3, 0)):
         raise ValueError(f"version {version} of the format is not known")
-    read = (
+    read_shape = (
         np.lib.format.read_array_header_1_0
         if version == (1, 0)
         else np.lib.format.read_array_header_2_0
     )
-    shape, fortran, dtype = read(stream)
+    shape, fortran, dtype = read_shape(stream)
     if dtype.hasobject:
         raise ValueError("object arrays need pickle")
     if any(side < 0 for side in shape):

@@ -120,9 +120,9 @@ def write_container(
     --------
     >>> write_container("r.oddslip", "repair", {}, {"x": np.ones(3)})  # doctest: +SKIP
     """
-    read = check or (lambda unfinished: read_container(unfinished, kind))
+    check_file = check or (lambda unfinished: read_container(unfinished, kind))
     pieces = container_pieces(kind, meta, members, compress=compress)
-    with atomic_write(path, check=read) as unfinished, unfinished.open("wb") as file:
+    with atomic_write(path, check=check_file) as unfinished, unfinished.open("wb") as file:
         for piece in pieces:
             file.write(piece)
 

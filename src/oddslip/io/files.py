@@ -434,7 +434,7 @@ def abandon() -> None:
 
 @contextmanager
 def disk_full_message(
-    path: Path, advice: str = "Make room, or pass another path."
+    path: Path, advice: str = "Free disk space, or pass another path."
 ) -> Iterator[None]:
     """Turn errors of a full disk, or of a file that may not grow, into one line."""
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 PATIENCE_S = 2.0
-PAUSE_S = 1.0  # after a longer pause, the two seconds count anew
+PAUSE_S = 1.0  # a longer pause restarts PATIENCE_S
 
 
 @contextmanager

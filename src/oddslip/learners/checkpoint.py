@@ -140,7 +140,7 @@ class Checkpoint:
                 f"{', '.join(differences)}. Choose an empty folder, or remove this one."
             )
 
-    def finished(self, n_features: int) -> dict[int, object]:
+    def finished_models(self, n_features: int) -> dict[int, object]:
         """Load the models of finished groups, by number."""
         models = {}
         for number in range(len(self.groups)):

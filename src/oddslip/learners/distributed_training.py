@@ -28,7 +28,7 @@ def train_distributed(
     training: Training,
     rows: FeaturesLike,
     *,
-    finished: dict[int, object],
+    finished_models: dict[int, object],
     folder: Path | None,
     save: Callable[[int, object], None],
 ) -> list[object]:
@@ -52,11 +52,11 @@ def train_distributed(
         "seed": training.seed,
         "folder": None if folder is None else str(folder.resolve()),
     }
-    models = dict(finished)
-    numbers = [number for number in range(len(groups)) if number not in finished]
+    models = dict(finished_models)
+    numbers = [number for number in range(len(groups)) if number not in finished_models]
     total = sum(group.size for group in groups)
     with progress_bar("training labels", total) as advance:
-        advance(sum(groups[number].size for number in finished))
+        advance(sum(groups[number].size for number in finished_models))
         for number, body in run_jobs(workers, train_group, shared, numbers):
             if folder is not None and not body:
                 body = read_group(group_path(folder, number, backend))

@@ -187,18 +187,18 @@ def run_groups(
     train: Callable[[int], object],
     *,
     workers: int,
-    finished: dict[int, object],
+    finished_models: dict[int, object],
     save: Callable[[int, object], None],
 ) -> list[object]:
-    """Models of all groups. ``finished`` ones are not trained; ``save`` is called for new ones."""
-    models = dict(finished)
+    """Models of all groups. Those in ``finished_models`` are not trained; others are saved."""
+    models = dict(finished_models)
     total = sum(group.size for group in groups)
     with (
         ThreadPoolExecutor(workers) as pool,
         progress_bar("training labels", total) as advance,
     ):
-        advance(sum(groups[number].size for number in finished))
-        pending = iter([number for number in range(len(groups)) if number not in finished])
+        advance(sum(groups[number].size for number in finished_models))
+        pending = iter([number for number in range(len(groups)) if number not in finished_models])
         running: dict[Future[object], int] = {}
 
         def start_next() -> None:
@@ -219,5 +219,5 @@ def run_groups(
 
 def _as_completed(running: dict[Future[object], int]) -> Iterator[Future[object]]:
     while running:
-        finished, _ = wait(running, return_when=FIRST_COMPLETED)
-        yield min(finished, key=running.__getitem__)
+        futures, _ = wait(running, return_when=FIRST_COMPLETED)
+        yield min(futures, key=running.__getitem__)

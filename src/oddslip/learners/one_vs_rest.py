@@ -333,12 +333,15 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             labels.size, columns.n_rows, self.n_features_in_, memory_bytes
         )
         groups = plan_groups(labels, max_size, workers)
-        finished: dict[int, object] = {}
+        finished_models: dict[int, object] = {}
         checkpoint: Checkpoint | None = None
         if self.checkpoint is not None:
             configuration = self._configuration(rows, columns)
             checkpoint = Checkpoint(self.checkpoint, configuration, groups, backend)
-            groups, finished = checkpoint.groups, checkpoint.finished(self.n_features_in_)
+            groups, finished_models = (
+                checkpoint.groups,
+                checkpoint.finished_models(self.n_features_in_),
+            )
 
         def save(number: int, model: object) -> None:
             if checkpoint is not None:
@@ -351,21 +354,21 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             job = Training(backend, columns, groups, self.weights_, parameters, self.seed)
             folder = None if checkpoint is None else checkpoint.folder
             self._models = train_distributed(
-                engine, job, rows, finished=finished, save=save, folder=folder
+                engine, job, rows, finished_models=finished_models, save=save, folder=folder
             )
             return
         settings = dict(parameters)
         if "threads" in settings:
             settings["threads"] = max(1, threads // workers)
         data = None if prepared is None else prepared.data
-        if data is None and len(finished) < len(groups):
+        if data is None and len(finished_models) < len(groups):
             data = self._prepare(backend, rows, parameters)
         job = Training(backend, columns, groups, self.weights_, settings, self.seed)
         self._models = run_groups(
             groups,
             lambda number: job.train(data, number),
             workers=workers,
-            finished=finished,
+            finished_models=finished_models,
             save=save,
         )
 

@@ -157,7 +157,7 @@ class ResumableScores:
     def _begin(self, line: str) -> None:
         """Open the files of a scoring that was begun before, or create new ones."""
         finished_blocks = self._resume(line)
-        self.finished = finished_blocks or set()
+        self.finished_blocks = finished_blocks or set()
         try:
             if finished_blocks is None:
                 for part, header, (_, _, dtype) in zip(
@@ -173,7 +173,7 @@ class ResumableScores:
                     hold_file(file, path)
             self.log = self.journal.open("a", encoding="utf-8")
         except OSError as error:
-            for file_path in (*self.parts, self.journal) if not self.finished else ():
+            for file_path in (*self.parts, self.journal) if not self.finished_blocks else ():
                 file_path.unlink(missing_ok=True)
             raise UnreadableFile(
                 f"{self.targets[0][0]} cannot be written ({error.strerror})."
@@ -223,7 +223,7 @@ class ResumableScores:
     def fill(self, threads: int) -> None:
         """Score the blocks that are missing."""
         starts = range(0, self.shape[0], self.step)
-        missing = [start for start in starts if start not in self.finished]
+        missing = [start for start in starts if start not in self.finished_blocks]
         with progress_bar("scoring rows", self.shape[0]) as advance:
             advance(self.shape[0] - sum(self._size(start) for start in missing))
             scored = map_threads(missing, self._score, threads=threads)

@@ -64,8 +64,10 @@ def lint_source(source: Source) -> list[Finding]:
         detail = f"{rank_line} ranks labels by scores." if ranking and code != "OS905" else ""
         severity: Severity | None = "warning" if ranking else None
         findings.append(_finding(source, code, node.lineno, node.col_offset, severity, detail))
-    shown = [each for each in findings if each is not None]
-    return sorted(shown, key=lambda each: (each.cell or 0, each.line, each.column, each.code))
+    return sorted(
+        (each for each in findings if each is not None),
+        key=lambda each: (each.cell or 0, each.line, each.column, each.code),
+    )
 
 
 def _apply(module: Module) -> Iterator[tuple[str, Place | Branch]]:

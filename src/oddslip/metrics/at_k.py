@@ -140,7 +140,7 @@ def average_precision_at_k(
     per_row : bool
         One number for each row with a true label instead of their mean.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; all available cores by default.
 
     Examples
     --------

@@ -42,7 +42,7 @@ def auc_per_label(
     exclude, nan
         Cells that count for nothing, as in `oddslip.rank`.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; all available cores by default.
 
     Examples
     --------

@@ -177,7 +177,7 @@ class MetricTally(BootstrapTally):
         ranking = RankingTally(self.k, self.n_labels)
         ranking.add(panel)
         rankings = ranking.result()
-        chosen = rankings.rows - panel.first_row
+        places = rankings.rows - panel.first_row
 
         def values_with(ties: Ties) -> Floats:
             return metric_values(
@@ -191,26 +191,26 @@ class MetricTally(BootstrapTally):
         worst, best = (values_with(ties)[:, Column.MAP] for ties in ("worst", "best"))
         keys = panel.row_keys() if self.n_replicates else None
         self.n_rows += panel.n_rows
-        self.n_evaluated += chosen.size
+        self.n_evaluated += places.size
         self.n_tied += int(rankings.decided_by_ties.sum())
         if keys is not None:
-            self.key_sum += keys[chosen].sum()
+            self.key_sum += keys[places].sum()
         if self.keep_rows:
             self._numbers.append(rankings.rows)
-            self._keys.append(np.empty(0, np.uint64) if keys is None else keys[chosen])
+            self._keys.append(np.empty(0, np.uint64) if keys is None else keys[places])
             self._values.append(values)
-        weighted = np.column_stack([values, np.ones(chosen.size)])
+        weighted = np.column_stack([values, np.ones(places.size)])
         if panel.sample_weight is not None:
-            times = panel.sample_weight.times[chosen]
+            times = panel.sample_weight.times[places]
             weighted *= times[:, None]
             worst, best = worst * times, best * times
         self.bounds += worst.sum(), best.sum()
         if self.rows == "all":
             weighted, evaluated = np.zeros((panel.n_rows, weighted.shape[1])), weighted
-            weighted[chosen] = evaluated
+            weighted[places] = evaluated
             weighted[:, -1] = 1.0
-            chosen = np.arange(panel.n_rows)
-        self.sums.add_rows(weighted, None if keys is None else keys[chosen])
+            places = np.arange(panel.n_rows)
+        self.sums.add_rows(weighted, None if keys is None else keys[places])
 
     def result(self) -> Self:
         """The sums."""
@@ -245,7 +245,7 @@ class Evaluation:
     mean_auc : float or None
         AUC within labels, where it was asked for.
     ties, denominator, rows, n_replicates, level, seed
-        As `evaluate` was told.
+        The arguments of `evaluate`.
     """
 
     k: int
@@ -310,7 +310,7 @@ class Evaluation:
         other : Evaluation
             Of the same rows, at the same k.
         threads : int, optional
-            Threads to use; all cores available unless told.
+            Threads to use; all available cores by default.
 
         Returns
         -------
@@ -504,7 +504,7 @@ def evaluate(
         Require row ids. Intervals follow from them where rows have ids, and from row numbers
         elsewhere; with ids they are the same however rows are ordered.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; all available cores by default.
 
     Examples
     --------

@@ -53,7 +53,7 @@ def rank(
         Also the scores of what is shown: a pair of arrays; or of frames, with the columns score_1
         to score_k in the second.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; all available cores by default.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def rank(
     if not source.ordered:
         return source.rank(k)
     ranking = np.empty((source.n_rows, k), np.int32)
-    shown = np.empty((source.n_rows, k), source.dtype) if with_scores else None
+    shown_scores = np.empty((source.n_rows, k), source.dtype) if with_scores else None
 
     def rank_block(panel: Panel) -> tuple[NDArray[np.int32], Array | None]:
         columns = rank_panel(panel, k)
@@ -91,12 +91,12 @@ def rank(
 
     for first, (columns, cells) in source.map(rank_block, what="ranking rows"):
         ranking[first : first + len(columns)] = columns
-        if shown is not None:
-            shown[first : first + len(columns)] = cells
+        if shown_scores is not None:
+            shown_scores[first : first + len(columns)] = cells
     labels = name_ranking(ranking, source.label_names, scores) if names else ranking
-    if shown is None:
+    if shown_scores is None:
         return labels
-    return labels, frame_like(scores, shown, "score") if names else shown
+    return labels, frame_like(scores, shown_scores, "score") if names else shown_scores
 
 
 def rank_panel(panel: Panel, k: int) -> NDArray[np.int32]:
@@ -228,9 +228,9 @@ class RankingTally:
         counts = positives.counts
         rows = np.flatnonzero(counts)
         columns, best, at_kth = rank_lists(*panel.positions, keys, self.k, rows)
-        own = keys[positives.among(panel.positions, panel.n_labels)]
+        own_keys = keys[positives.among(panel.positions, panel.n_labels)]
         kth = np.repeat(_last_shown(columns, best), counts[rows])
-        sides = (own > kth).astype(np.int8) - (own < kth)
+        sides = (own_keys > kth).astype(np.int8) - (own_keys < kth)
         self._keep(panel, rows, columns, best, at_kth, counts[rows], positives, sides)
 
     def _keep(

@@ -50,9 +50,9 @@ class Reliability:
     @property
     def ece(self) -> float:
         """Expected calibration error: how far share and probability are apart, over the slots."""
-        held = self.n_shown > 0
-        gaps = np.abs(self.probability - self.share)[held]
-        return float((gaps * self.n_shown[held]).sum() / self.n_shown.sum())
+        nonempty = self.n_shown > 0
+        gaps = np.abs(self.probability - self.share)[nonempty]
+        return float((gaps * self.n_shown[nonempty]).sum() / self.n_shown.sum())
 
     @property
     def reach(self) -> Floats:
@@ -63,9 +63,9 @@ class Reliability:
     @property
     def bias(self) -> float:
         """Mean probability of the slots less the share of them that is true."""
-        held = self.n_shown > 0
-        gaps = (self.probability - self.share)[held]
-        return float((gaps * self.n_shown[held]).sum() / self.n_shown.sum())
+        nonempty = self.n_shown > 0
+        gaps = (self.probability - self.share)[nonempty]
+        return float((gaps * self.n_shown[nonempty]).sum() / self.n_shown.sum())
 
     def to_dict(self) -> JsonObject:
         """Built-in types only."""
@@ -139,7 +139,7 @@ def reliability_at_k(
     exclude, nan
         Cells that count for nothing, as in `oddslip.rank`.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; all available cores by default.
 
     Examples
     --------
@@ -184,8 +184,8 @@ class ReliabilityTally(MergeableTally):
 
 def raw_shown(panel: Panel, columns: NDArray[np.int32]) -> Floats:
     """Probabilities of the cells that a checked panel shows, by its scores as they are."""
-    shown = take_cells(panel, columns)[columns >= 0].astype(np.float64)
-    return 0.5 * (1 + np.tanh(shown / 2)) if panel.kind == "margin" else shown
+    scores = take_cells(panel, columns)[columns >= 0].astype(np.float64)
+    return 0.5 * (1 + np.tanh(scores / 2)) if panel.kind == "margin" else scores
 
 
 def count_shown(
@@ -201,8 +201,8 @@ def count_shown(
     there = columns >= 0
     rows = np.nonzero(there)[0]
     places = np.append(panel.positives().places(panel.n_labels), -1)  # in order, but for the end
-    own = rows * panel.n_labels + columns[there]
-    true = places[np.searchsorted(places[:-1], own)] == own
+    cell_numbers = rows * panel.n_labels + columns[there]
+    true = places[np.searchsorted(places[:-1], cell_numbers)] == cell_numbers
     bins = np.minimum((probabilities * n_bins).astype(np.int64), n_bins - 1)
     units = np.rint(probabilities / UNIT).astype(np.int64)
     halves = (units >> 20, units & 0xFFFFF)  # sums of which float64 holds exactly

@@ -288,7 +288,7 @@ def plan(
     seed : int
         Same seed, same intervals.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; all available cores by default.
 
     Examples
     --------
@@ -404,8 +404,8 @@ def _what_if(source: Source, weight: Floats, k: int, n_replicates: int, seed: in
         raise InvalidInput("the rows of the unweighted scores must hold a true label, got none.")
     rankings = {"raw": rank(source, k=k), "what-if": changed.ranking}
     values = {
-        name: metric_values(Rankings.of(shown, truth_known, source.n_labels))
-        for name, shown in rankings.items()
+        name: metric_values(Rankings.of(ranking, truth_known, source.n_labels))
+        for name, ranking in rankings.items()
     }
     sums = bootstrap_rows(
         np.hstack([*values.values(), np.ones((len(values["raw"]), 1))]),

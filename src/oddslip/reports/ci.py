@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LEVELS = {"critical": "warning", "warning": "warning", "info": "notice"}  # of what did not fail
 
 
-def junit_xml(result: CheckResult, name: str = "oddslip check") -> str:
+def junit_xml(result: CheckResult) -> str:
     """One test case for each code that was checked; a failed one contains the reason.
 
     Examples
@@ -27,11 +27,11 @@ def junit_xml(result: CheckResult, name: str = "oddslip check") -> str:
     """
     by_code = {finding.code: finding for finding in result.findings}
     codes = sorted({*result.looked_for, *by_code})
-    suites = Element("testsuites", name=printable(name))
+    suites = Element("testsuites", name="oddslip check")
     suite = SubElement(
         suites,
         "testsuite",
-        name=printable(name),
+        name="oddslip check",
         tests=str(len(codes)),
         failures=str(len(result.failed)),
         errors="0",
@@ -53,7 +53,7 @@ def junit_xml(result: CheckResult, name: str = "oddslip check") -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suites, "unicode") + "\n"
 
 
-def annotation_lines(result: CheckResult, path: str = "") -> Iterator[str]:
+def annotation_lines(result: CheckResult) -> Iterator[str]:
     """A workflow command for each finding: an error if it failed, else by its severity.
 
     Examples
@@ -61,17 +61,12 @@ def annotation_lines(result: CheckResult, path: str = "") -> Iterator[str]:
     >>> list(annotation_lines(result))  # doctest: +SKIP
     ['::error title=OS501 scores moved::The scores of 1 label moved. ...']
     """
-    file = f"file={_property(path)}," if path else ""
     for finding in result.findings:
         level = "error" if finding.code in result.failed else LEVELS[finding.severity]
-        title = _property(f"{finding.code} {finding.name}")
-        yield f"::{level} {file}title={title}::{_message(f'{finding.sentence} {finding.advice}')}"
+        message = _message(f"{finding.sentence} {finding.advice}")
+        yield f"::{level} title={finding.code} {finding.name}::{message}"
 
 
 def _message(text: str) -> str:
     """Escape characters that would end the command or start another."""
     return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")

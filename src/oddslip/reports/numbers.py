@@ -356,13 +356,13 @@ def count_regimes(points: Iterable[RegimePoint]) -> RegimeCounts:
     ... ])
     RegimeCounts(n_inside=1, n_inside_regained=1, n_outside=2, n_outside_regained=1)
     """
-    counted = {True: [0, 0], False: [0, 0]}
+    counts = {True: [0, 0], False: [0, 0]}
     for point in points:
         if not point.here:
-            count = counted[conditions_hold(point.ratio, point.saturated_share)]
+            count = counts[conditions_hold(point.ratio, point.saturated_share)]
             count[0] += 1
             count[1] += point.returned >= REGAINED
-    return RegimeCounts(*counted[True], *counted[False])
+    return RegimeCounts(*counts[True], *counts[False])
 
 
 def tell_association(counts: RegimeCounts, diagnosis: Diagnosis | None = None) -> list[str]:
@@ -398,14 +398,6 @@ ln w: 2 of the 2 that meet both conditions, and 1 of the 4 that do not.'
 # ---------------------------------------------------------------------------- rungs, shifts, labels
 
 
-COLLAPSED = 0.5  # a weighted model that keeps less than this share of the twin's metric
-
-
-def is_collapsed(weighted: float, unweighted: float) -> bool:
-    """Whether a weighted model keeps less than half of its twin's metric."""
-    return weighted < COLLAPSED * unweighted
-
-
 def kind_of(rung: str) -> Literal["raw", "repair", "reference"]:
     """Whether a rung is raw, something to deploy in its place, or something to compare with."""
     if rung == "raw":
@@ -415,9 +407,9 @@ def kind_of(rung: str) -> Literal["raw", "repair", "reference"]:
     return "repair" if rung in (*REPAIRS, "isotonic, identity") else "reference"
 
 
-def hurts(ladder: Ladder, rung: str, metric: str | None = None) -> bool:
-    """Whether a repair is below raw; default: in the metric of the ladder."""
-    return kind_of(rung) == "repair" and ladder.value(rung, metric) < ladder.value("raw", metric)
+def hurts(ladder: Ladder, rung: str) -> bool:
+    """Whether a repair is below raw, in the metric of the ladder."""
+    return kind_of(rung) == "repair" and ladder.value(rung) < ladder.value("raw")
 
 
 def tell_signal(diagnosis: Diagnosis) -> str:
@@ -440,11 +432,11 @@ def tell_likeness(diagnosis: Diagnosis) -> str:
 
 def tell_shown(diagnosis: Diagnosis) -> str:
     """Whether the probabilities of the labels shown are right, raw and repaired."""
-    raw, chosen = diagnosis.shown["raw"], diagnosis.shown.get("chosen")
-    text = f"Probabilities of the labels shown are off by {_off(raw)} (ECE@{diagnosis.k})"
-    if chosen is None or diagnosis.chosen is None or diagnosis.chosen.name == "raw":
+    before, after = diagnosis.shown["raw"], diagnosis.shown.get("chosen")
+    text = f"Probabilities of the labels shown are off by {_off(before)} (ECE@{diagnosis.k})"
+    if after is None or diagnosis.chosen is None or diagnosis.chosen.name == "raw":
         return f"{text}."
-    return f"{text}; under {diagnosis.chosen.name}, which Repair chooses, by {_off(chosen)}."
+    return f"{text}; under {diagnosis.chosen.name}, which Repair chooses, by {_off(after)}."
 
 
 def _off(reliability: Reliability) -> str:

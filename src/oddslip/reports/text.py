@@ -297,7 +297,9 @@ class CodeLine(NamedTuple):
         yield Segment.line()
 
 
-def rung_table(ladder: Ladder, chosen: str = "chosen", rungs: Iterable[str] | None = None) -> Table:
+def rung_table(
+    ladder: Ladder, chosen_name: str = "chosen", rungs: Iterable[str] | None = None
+) -> Table:
     """Rungs, all by default, with their metric and their paired difference to raw."""
     level = f"{level_name(ladder.level)} interval"
     table = new_table("rung", ladder.metric_name, level, "minus raw", level)
@@ -305,7 +307,11 @@ def rung_table(ladder: Ladder, chosen: str = "chosen", rungs: Iterable[str] | No
     table.columns[0].no_wrap = False  # if that is not enough, names wrap, not numbers
     for name in ladder if rungs is None else rungs:
         estimate, difference = ladder.estimate(name), ladder.gain(name)
-        cells = [chosen if name == "chosen" else name, score(estimate.value), interval(estimate)]
+        cells = [
+            chosen_name if name == "chosen" else name,
+            score(estimate.value),
+            interval(estimate),
+        ]
         if name != "raw":
             cells += [signed(difference.value), signed_interval(difference)]
         table.add_row(*cells)
@@ -482,8 +488,8 @@ class LabelTable:
         first = min(widths[0], MAX_NAME + 3)
         blocks: list[list[int]] = [[]]
         for number in range(1, len(widths)):
-            used = first + sum(widths[each] for each in blocks[-1])
-            if blocks[-1] and used + widths[number] > options.max_width:
+            width = first + sum(widths[each] for each in blocks[-1])
+            if blocks[-1] and width + widths[number] > options.max_width:
                 blocks.append([])
             blocks[-1].append(number)
         for block in blocks:

@@ -50,7 +50,7 @@ def comparison_alarms(comparison: CalibrationComparison, name_of: NameOf) -> Ite
 
 def scores_moved(comparison: CalibrationComparison, name_of: NameOf) -> Finding | None:
     """OS501."""
-    which = comparison.moved
+    which = comparison.scores_moved
     if not which.any():
         return None
     cut, before, now = comparison.furthest
@@ -157,7 +157,7 @@ def more_ties(comparison: CalibrationComparison, name_of: NameOf) -> Finding | N
 
 def precision_moved(comparison: CalibrationComparison, name_of: NameOf) -> Finding | None:
     """OS507."""
-    if not comparison.shown:
+    if not comparison.precision_moved:
         return None
     (before, _), (now, _) = comparison.calibrated.shown, comparison.now.shown
     drifted = bool(comparison.drifted.any())

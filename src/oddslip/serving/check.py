@@ -397,11 +397,8 @@ def _check_repaired(
     if source.has_labels:
         earlier = read_baseline(baseline, source, k, fitted.maps.kind, True)
         metric = "map"
-        if earlier is None and calibrated is not None and calibrated.expected is not None:
-            metric = calibrated.expected.metric if calibrated.expected.metric in NAMES else "map"
-            earlier = Baseline(
-                "what the repair reached out of fold", {metric: calibrated.expected[1:]}
-            )
+        if earlier is None:
+            earlier, metric = _out_of_fold(calibrated)
         ranking = rank_mapped(source, maps, k)
         performance = perform(source, ranking, prior, earlier, **sampling)
         n_before: int | Ints = (
@@ -427,6 +424,15 @@ def _check_repaired(
     return _conclude(
         source, k, findings, fail_on or "warning", performance, measures, looked_for, labels
     )
+
+
+def _out_of_fold(calibrated: Fingerprint | None) -> tuple[Baseline | None, str]:
+    """What the repair reached on its calibration rows, if that was stored, and its metric."""
+    if calibrated is None or calibrated.expected is None:
+        return None, "map"
+    expected = calibrated.expected
+    metric = expected.metric if expected.metric in NAMES else "map"
+    return Baseline("what the repair reached out of fold", {metric: expected[1:]}), metric
 
 
 def _measure(

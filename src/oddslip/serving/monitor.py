@@ -42,7 +42,7 @@ class Day(NamedTuple):
     """One side of all comparisons: counts per label among the ``n_cells`` rows that have it.
 
     ``bins`` holds the cells between cuts, ``crowded`` those in the fullest bin of both sides.
-    ``tied`` is one number, of ``n_rows`` rows, and ``shown`` the mean probability of the top k.
+    ``tied`` is one number, of ``n_rows`` rows, and ``precision`` the mean probability of the top k.
     """
 
     n_rows: int
@@ -52,8 +52,8 @@ class Day(NamedTuple):
     saturated: Floats
     slots: Floats
     tied: Floats
-    shown: float
-    shown_error: float
+    precision: float
+    precision_error: float
 
     def total(self, name: str) -> Ints:
         """The number of rows of which these are counts."""
@@ -74,10 +74,10 @@ class CalibrationComparison:
         The calibration rows and the served rows.
     level : float
         The chance below which a comparison is significant.
-    moved, shifted, slots_moved, saturated, coarser : numpy.ndarray of bool
+    scores_moved, shifted, slots_moved, saturated, coarser : numpy.ndarray of bool
         Labels whose scores, label-free shift or share of slots changed, and those with more
         saturated cells or fewer distinct scores.
-    ties, shown : bool
+    ties, precision_moved : bool
         Whether ties decide more rows, and whether the expected precision changed.
     shift_before, shift_now : numpy.ndarray
         Label-free shift of each label, in nat.
@@ -91,13 +91,13 @@ class CalibrationComparison:
     calibrated: Fingerprint
     now: Fingerprint
     level: float
-    moved: Bools
+    scores_moved: Bools
     shifted: Bools
     slots_moved: Bools
     saturated: Bools
     coarser: Bools
     ties: bool
-    shown: bool
+    precision_moved: bool
     shift_before: Floats
     shift_now: Floats
     furthest: tuple[Floats, Floats, Floats]
@@ -106,12 +106,12 @@ class CalibrationComparison:
     @property
     def drifted(self) -> Bools:
         """Labels whose scores changed."""
-        return self.moved | self.shifted
+        return self.scores_moved | self.shifted
 
     def label_columns(self) -> dict[str, Array]:
         """Columns with one value per label."""
         columns: dict[str, Array] = {
-            "scores_moved": self.moved,
+            "scores_moved": self.scores_moved,
             "shift_before": self.shift_before,
             "shift_now": self.shift_now,
             "shift_moved": self.shifted,
@@ -179,7 +179,6 @@ def compare_with_calibration(
     saturated, more_saturated = differ("saturated")
     slots_moved, _ = differ("slots")
     tied, more_tied = differ("tied")
-    gap = second.shown - first.shown
     most_significant = np.where(significant, chances, 2.0).argmin(axis=1)[:, None]
     at_cut = np.take_along_axis(places, most_significant, axis=1)[:, 0]
     share_before, share_now = (
@@ -187,20 +186,21 @@ def compare_with_calibration(
         / np.maximum(1, each.n_cells)
         for each in (first, second)
     )
-    moved = np.asarray(significant.any(axis=1))
+    scores_moved = np.asarray(significant.any(axis=1))
     shifted = shift_significant & (np.abs(after - before) >= MATERIAL_SHIFT)
-    drifted = (moved | shifted).any()
+    drifted = (scores_moved | shifted).any()
     return CalibrationComparison(
         calibrated=calibrated,
         now=now,
         level=level,
-        moved=moved,
+        scores_moved=scores_moved,
         shifted=shifted,
         slots_moved=slots_moved,
         saturated=saturated & (more_saturated > 0),
         coarser=crowded & (more_crowded > 0) & (now.distinct < COARSER * calibrated.distinct),
         ties=bool((tied & (more_tied > 0)).any()),
-        shown=_mean_chance(first, second) <= level and abs(gap) >= MATERIAL * first.shown,
+        precision_moved=_mean_chance(first, second) <= level
+        and abs(second.precision - first.precision) >= MATERIAL * first.precision,
         shift_before=before,
         shift_now=after,
         furthest=(edges_of(now.kind)[at_cut], share_before, share_now),
@@ -232,8 +232,8 @@ def _draw_smallest(first: Day, second: Day, weights: Floats, rng: np.random.Gene
             name: rng.binomial(day.total(name), rate(name)) for name in COUNTS
         }
         bins: Any = rng.multinomial(day.n_cells, shares)
-        error = day.shown_error
-        return day._replace(bins=bins, **counts, shown=error * rng.standard_normal())
+        error = day.precision_error
+        return day._replace(bins=bins, **counts, precision=error * rng.standard_normal())
 
     one, two = draw(first), draw(second)
     pairs: list[tuple[ArrayLike, ...]] = [
@@ -256,7 +256,7 @@ def _side(fingerprint: Fingerprint, places: Ints, crowd: Ints, variance: float) 
     ends = fingerprint.n_cells[:, None].astype(np.float64)
     bins = -np.diff(np.hstack([ends, above, np.zeros_like(ends)]), axis=1)
     has_k = fingerprint.k is not None
-    shown, error = fingerprint.shown[0], float(np.sqrt(variance / fingerprint.n_rows))
+    precision, error = fingerprint.shown[0], float(np.sqrt(variance / fingerprint.n_rows))
     return Day(
         n_rows=fingerprint.n_rows,
         n_cells=fingerprint.n_cells,
@@ -267,8 +267,8 @@ def _side(fingerprint: Fingerprint, places: Ints, crowd: Ints, variance: float) 
         saturated=fingerprint.saturated.astype(np.float64),
         slots=fingerprint.slots.astype(np.float64),
         tied=np.array([float(fingerprint.n_tied)] if has_k else []),
-        shown=shown,
-        shown_error=error,
+        precision=precision,
+        precision_error=error,
     )
 
 
@@ -313,5 +313,5 @@ def _mean_chance(first: Day, second: Day) -> float:
     """Chance of a difference in expected precision at least as large."""
     from math import erfc, hypot, sqrt
 
-    error = hypot(first.shown_error, second.shown_error)
-    return erfc(abs(second.shown - first.shown) / error / sqrt(2)) if error else 1.0
+    error = hypot(first.precision_error, second.precision_error)
+    return erfc(abs(second.precision - first.precision) / error / sqrt(2)) if error else 1.0

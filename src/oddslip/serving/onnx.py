@@ -212,10 +212,10 @@ class _Graph:
         """Add the top K of the values whose probability reaches the threshold of its label."""
         from onnx import helper
 
-        shown = self.add("LessOrEqual", self.number(thresholds), "probabilities")
+        mask = self.add("LessOrEqual", self.number(thresholds), "probabilities")
         # Hidden labels come after all others, also after those that a repair ranks last.
         finite = self.add("Max", values, self.number(np.finfo(self.dtype).min))
-        masked = self.add("Where", shown, finite, self.number(-np.inf))
+        masked = self.add("Where", mask, finite, self.number(-np.inf))
         node = helper.make_node("TopK", [masked, slots], ["top_values", "ranked"], axis=1)
         self.nodes.append(node)
         is_shown = self.add("Less", self.number(-np.inf), "top_values")
@@ -226,8 +226,8 @@ class _Graph:
 
     def used_constants(self) -> list[tuple[str, Array]]:
         """Constants that are inputs of a node, with their names."""
-        used = {name for node in self.nodes for name in node.input}
-        return [(name, array) for name, array in self.constants.items() if name in used]
+        names = {each for node in self.nodes for each in node.input}
+        return [(each, array) for each, array in self.constants.items() if each in names]
 
     def constant(self, array: Array) -> str:
         """Add an array; returns its name."""
@@ -274,13 +274,13 @@ class _Graph:
         for partner, lift in zip(stage.partners.T, stage.lift.T, strict=True):  # in our order
             column = self.add("Gather", surprise, self.constant(partner.astype(np.int64)), axis=1)
             support = self.add("Add", support, self.add("Mul", column, self.number(lift)))
-        moved = self.add("Mul", values, self.number(1.0 + stage.slope))
+        log_odds = self.add("Mul", values, self.number(1.0 + stage.slope))
         added = self.add("Mul", support, self.number(stage.support))
-        moved = self.add("Add", moved, self.add("Add", added, self.number(stage.intercept)))
-        moved = self.add("Max", moved, self.number(LOWEST))
+        log_odds = self.add("Add", log_odds, self.add("Add", added, self.number(stage.intercept)))
+        log_odds = self.add("Max", log_odds, self.number(LOWEST))
         never = self.number(-np.inf)
-        moved = self.add("Where", self.add("Equal", values, never), never, moved)
-        return moved, self._sigmoid(moved)
+        log_odds = self.add("Where", self.add("Equal", values, never), never, log_odds)
+        return log_odds, self._sigmoid(log_odds)
 
     def _columns(self, cells: str, labels: Ints) -> str:
         if labels.size == self.maps.code.size:

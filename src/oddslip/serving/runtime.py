@@ -452,8 +452,8 @@ class _Maps:
             return
         code = self.plain.code[columns]
         for form in (AFFINE, BETA, IDENTITY):
-            chosen = code == form
-            at = rows[chosen], columns[chosen]
+            mask = code == form
+            at = rows[mask], columns[mask]
             values[at] = self._evaluate(form, cells[at], at[1], _c_library(), False)
 
     @np.errstate(all="ignore")
@@ -643,7 +643,9 @@ def _list(
         values[~(probabilities >= cutoffs)] = np.nan
         return _rank(maps, cells, values, rule.k_max)
     columns = _rank(maps, cells, values, rule.k_max)
-    shown = np.take_along_axis(probabilities, np.maximum(columns, 0).astype(np.int64), axis=1)
-    shown[columns < 0] = np.nan
-    lengths = rule.lengths(shown, units_of(probabilities).sum(axis=1), groups)
+    slot_probabilities = np.take_along_axis(
+        probabilities, np.maximum(columns, 0).astype(np.int64), axis=1
+    )
+    slot_probabilities[columns < 0] = np.nan
+    lengths = rule.lengths(slot_probabilities, units_of(probabilities).sum(axis=1), groups)
     return np.where(np.arange(rule.k_max) >= lengths[:, None], np.int32(-1), columns)

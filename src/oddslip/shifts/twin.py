@@ -246,10 +246,10 @@ def _select(
             flat = (place.astype(np.int64) + labels * 2**BIN_BITS)[inside]
             counts += np.bincount(flat, minlength=counts.size).reshape(counts.shape)
         before = np.cumsum(counts, axis=1)
-        chosen = np.minimum((before <= rank[:, None]).sum(axis=1), 2**BIN_BITS - 1)
-        rank -= (before - counts)[labels, chosen]
-        remaining = counts[labels, chosen]
-        low += chosen.astype(np.uint64) << shift
+        bins = np.minimum((before <= rank[:, None]).sum(axis=1), 2**BIN_BITS - 1)
+        rank -= (before - counts)[labels, bins]
+        remaining = counts[labels, bins]
+        low += bins.astype(np.uint64) << shift
         bits = int(shift)
     if bits == 0:
         return low

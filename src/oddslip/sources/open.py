@@ -283,7 +283,7 @@ def _open_whole(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) 
 
 
 def _panel_options(options: SourceOptions) -> dict[str, Any]:
-    """What a panel in memory is told; scores are probabilities by default."""
+    """Options of a panel in memory; scores are probabilities by default."""
     return {
         "kind": "probability" if options.kind is None else options.kind,
         "label_names": options.label_names,

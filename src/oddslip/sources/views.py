@@ -329,7 +329,7 @@ class RowSubset(_OtherCells):
     Parameters
     ----------
     whole : Source
-    kept : ndarray of bool, shape (n_rows,)
+    mask : ndarray of bool, shape (n_rows,)
         Which rows. The others are never handed on.
     positives : Positives
         True labels of all rows of the whole.
@@ -343,22 +343,22 @@ class RowSubset(_OtherCells):
     [[[0.3, 0.4], [0.5, 0.6]]]
     """
 
-    def __init__(self, whole: Source, kept: Bools, positives: Positives) -> None:
+    def __init__(self, whole: Source, mask: Bools, positives: Positives) -> None:
         super().__init__(whole)
         self.all_positives, self.has_labels, self.indexed = positives, True, False
-        self.kept, self.n_rows = kept, int(np.count_nonzero(kept))
+        self.mask, self.n_rows = mask, int(np.count_nonzero(mask))
         if whole.sample_weight is not None:
-            self.sample_weight = whole.sample_weight.take(kept)
+            self.sample_weight = whole.sample_weight.take(mask)
 
     def row_ids(self) -> Array | None:
         """Names of the rows kept, or None where rows are only numbered."""
         ids = self.whole.row_ids()
-        return None if ids is None else ids[self.kept]
+        return None if ids is None else ids[self.mask]
 
     def row_keys(self) -> Keys:
         """Keys that the rows kept have in the whole."""
         if self._row_keys is None:
-            self._row_keys = self.whole.row_keys()[self.kept]
+            self._row_keys = self.whole.row_keys()[self.mask]
         return self._row_keys
 
     def small_keys(self) -> Keys | None:
@@ -367,14 +367,14 @@ class RowSubset(_OtherCells):
 
     def positives(self) -> Positives:
         """True labels of the rows kept."""
-        return self.all_positives.take(np.flatnonzero(self.kept))
+        return self.all_positives.take(np.flatnonzero(self.mask))
 
     def blocks(self) -> Iterator[Panel]:
         """The rows kept of each block of the whole."""
         first = 0
         for panel in self.whole.blocks():
             start = panel.first_row
-            rows = np.flatnonzero(self.kept[start : start + panel.n_rows])
+            rows = np.flatnonzero(self.mask[start : start + panel.n_rows])
             if not rows.size:
                 continue
             part = take_rows(panel, rows, self.all_positives.take(start + rows))

@@ -150,7 +150,7 @@ def write_ranking(
     if scores_dtype is not None:
         fields.append(("scores", pa.list_(pa.from_numpy_dtype(np.dtype(scores_dtype)))))
 
-    def listed(cells: Any, n: int) -> Any:
+    def list_array(cells: Any, n: int) -> Any:
         return pa.ListArray.from_arrays(pa.array(np.arange(n + 1, dtype=np.int32) * k), cells)
 
     def columns(first: int, labels: Array, *scores: Array) -> list[Any]:
@@ -159,10 +159,10 @@ def write_ranking(
         # An empty slot, -1, is a null.
         indices = pa.array(flat_labels, mask=flat_labels < 0)
         rows = pa.array(np.arange(first, first + n)) if ids is None else ids.slice(first, n)
-        arrays = [rows, listed(indices if names is None else names.take(indices), n)]
+        arrays = [rows, list_array(indices if names is None else names.take(indices), n)]
         if scores_dtype is not None:
             flat = np.ascontiguousarray(scores[0], scores_dtype).ravel()
-            arrays.append(listed(pa.array(flat), n))
+            arrays.append(list_array(pa.array(flat), n))
         return arrays
 
     _write_parquet(path, parts, (n_rows, k), pa.schema(fields), columns)

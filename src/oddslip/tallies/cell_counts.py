@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -132,25 +132,6 @@ class CellCounts:
         """Negatives per label."""
         return np.asarray(self.n_cells - self.n_positives)
 
-    def merge(self, other: CellCounts) -> CellCounts:
-        """Counts of both, for disjoint rows counted against the same keys."""
-        same = self.kind == other.kind and np.array_equal(self.indptr, other.indptr)
-        same = same and self.positives_between is None and other.positives_between is None
-        if not (same and np.array_equal(self.keys, other.keys)):
-            raise InvalidInput(
-                "counts must use the same positive keys to be merged, got different ones."
-            )
-        return replace(
-            self,
-            positives=self.positives + other.positives,
-            negatives_at=self.negatives_at + other.negatives_at,
-            negatives_between=self.negatives_between + other.negatives_between,
-            largest_between=np.maximum(self.largest_between, other.largest_between),
-            lowest=np.minimum(self.lowest, other.lowest),
-            n_rows=self.n_rows + other.n_rows,
-            n_cells=self.n_cells + other.n_cells,
-        )
-
     def auc(self) -> Floats:
         """Chance that a positive outscores a negative, a tie counting one half, per label.
 
@@ -208,7 +189,6 @@ class CellCounts:
 def count_cells(
     source: Source,
     pooled: bool = False,
-    among: DistinctKeys | None = None,
     only: Bools | None = None,
 ) -> Passes[CellCounts]:
     """Count the negatives of every label between its positives, in two passes.
@@ -219,9 +199,6 @@ def count_cells(
         With labels; see `open_source`.
     pooled : bool
         Treat the cells of all labels as those of one.
-    among : DistinctKeys, optional
-        Count among these keys, which may be more than those of the source. Folds that are counted
-        among the positives of all folds can be merged: see `CellCounts.merge`.
     only : ndarray of bool, optional
         Labels to count; the others are treated as if they had no positive.
 
@@ -247,8 +224,6 @@ def count_cells(
         )
     first = PositiveKeys(source.n_labels, source.dtype, pooled=pooled, only=only)
     distinct = (yield first).result()
-    if among is not None:
-        distinct = distinct.among(among)
     counts: CellCounts = (yield IntervalCounts(distinct, source.kind, pooled=pooled)).result()
     return counts
 

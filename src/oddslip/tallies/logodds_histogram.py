@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from oddslip.core.panel import Kind, Panel, SparsePanel
 from oddslip.core.passes import Passes
-from oddslip.core.tally import MergeableTally, State
+from oddslip.core.tally import MergeableTally
 from oddslip.core.threads import available_threads
 from oddslip.core.types import Array, Floats, Ints
 from oddslip.sources import Source
@@ -129,17 +129,6 @@ class LogOddsHistogram(MergeableTally):
         (bin_probabilities if self.kind == "probability" else bin_margins)(some, once)
         self.counts -= once * times[:, None].astype(np.uint32)
         self._filled = None
-
-    def merge(self, other: Self) -> None:
-        """Add the counts of another tally."""
-        self.settle()
-        other.settle()
-        super().merge(other)
-
-    def state(self) -> State:
-        """The counts."""
-        self.settle()
-        return super().state()
 
     def result(self) -> tuple[Floats, Floats, Floats]:
         """Centres of the bins, and how far below or above them a cell of each label can lie."""

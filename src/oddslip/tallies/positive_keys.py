@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from oddslip.core.panel import Panel, SparsePanel
 from oddslip.core.tally import MergeableTally
 from oddslip.core.types import Array, Bools, Ints
-from oddslip.errors import InvalidInput
 from oddslip.kernels.isotonic import group_keys
 from oddslip.kernels.keys import UNSIGNED, keys_of, largest_key
 
@@ -24,21 +23,6 @@ class DistinctKeys(NamedTuple):
     indptr: Ints
     keys: Array
     counts: Ints
-
-    def among(self, others: DistinctKeys) -> DistinctKeys:
-        """These counts at the keys of ``others``, which must include all of these keys."""
-        counts = np.zeros(others.keys.size, np.int64)
-        for label in range(self.indptr.size - 1):
-            start, stop = others.indptr[label : label + 2]
-            keys = self.keys[self.indptr[label] : self.indptr[label + 1]]
-            places = start + np.searchsorted(others.keys[start:stop], keys)
-            if keys.size and (places[-1] == stop or (others.keys[places] != keys).any()):
-                raise InvalidInput(
-                    "the keys to count among must hold those of all positives, got a positive of "
-                    f"label {label} that they lack. Collect them from all rows first."
-                )
-            counts[places] = self.counts[self.indptr[label] : self.indptr[label + 1]]
-        return others._replace(counts=counts)
 
 
 class PositiveKeys(MergeableTally):

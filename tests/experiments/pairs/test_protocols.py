@@ -80,8 +80,8 @@ def test_the_split_shares_no_row_and_leaves_none_out(study):
     data, own, _ = study
     rows = open_rows(own, data, "test-split")
     assert rows.calibration.n_rows == int(0.3 * data.test.n_rows)
-    assert not np.any(rows.calibration.kept & rows.evaluated.kept)
-    assert np.all(rows.calibration.kept | rows.evaluated.kept)
+    assert not np.any(rows.calibration.mask & rows.evaluated.mask)
+    assert np.all(rows.calibration.mask | rows.evaluated.mask)
 
 
 @pytest.mark.parametrize("protocol", ["test-split", "deployment"])

@@ -110,10 +110,6 @@ def test_without_replicates_the_ladder_has_dots_alone():
     assert not any(line.get_linestyle() == "-" for line in axis.get_lines())
 
 
-def test_another_metric_can_be_drawn():
-    assert draw_ladder(found_with(), "ndcg").axes[0].get_xlabel().startswith("nDCG@3")
-
-
 def test_rungs_are_repairs_or_references():
     kinds = {name: kind_of(name) for name in found_with().ladder}
     assert kinds["raw"] == "raw"

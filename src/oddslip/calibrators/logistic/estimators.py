@@ -80,9 +80,9 @@ class _Logistic(PerLabelCalibrator):
         )
         return maps, record
 
-    def _fit(self, source: Source | Summary, **known: Unpack[Known]) -> Passes[LogisticFit]:
+    def _fit(self, source: Source | Summary, **options: Unpack[Known]) -> Passes[LogisticFit]:
         """The parameters of all labels."""
-        return fit_affine(source, slope=self._slope, intercept=True, **known)
+        return fit_affine(source, slope=self._slope, intercept=True, **options)
 
 
 class Offset(_Logistic):
@@ -152,9 +152,9 @@ class Temperature(_Logistic):
         super().__init__(dead=dead, tau=tau, prior=prior, kind=kind)
         self.shared = shared
 
-    def _fit(self, source: Source | Summary, **known: Unpack[Known]) -> Passes[LogisticFit]:
+    def _fit(self, source: Source | Summary, **options: Unpack[Known]) -> Passes[LogisticFit]:
         slope_alone = {"slope": True, "intercept": False, "shared": self.shared}
-        fit = yield from fit_affine(source, **slope_alone, **known)
+        fit = yield from fit_affine(source, **slope_alone, **options)
         # No temperature helps. A shared slope of zero would tie all cells, so keep raw scores.
         if self.shared and (fit.status == Status.NOT_INCREASING).any():
             return replace(fit, a=np.ones_like(fit.a), b=np.zeros_like(fit.b))
@@ -176,5 +176,5 @@ class Beta(_Logistic):
     array([0.11, 0.4 , 0.6 , 0.89])
     """
 
-    def _fit(self, source: Source | Summary, **known: Unpack[Known]) -> Passes[LogisticFit]:
-        return fit_beta(source, **known)
+    def _fit(self, source: Source | Summary, **options: Unpack[Known]) -> Passes[LogisticFit]:
+        return fit_beta(source, **options)

@@ -196,8 +196,8 @@ def _fit(
             usable = None if near is None else near[2] == Status.FITTED
             yield from _fit_slopes(model, intercept, theta, status, start, usable)
         if intercept:
-            chosen = (Status.SEPARABLE, Status.NOT_CONVERGED) if slope else (Status.FITTED,)
-            fits = np.flatnonzero(np.isin(status, chosen))
+            statuses = (Status.SEPARABLE, Status.NOT_CONVERGED) if slope else (Status.FITTED,)
+            fits = np.flatnonzero(np.isin(status, statuses))
             yield from _fit_offsets(model, fits, theta, status)
         each_slope, each_offset = model.coefficients(theta)
         slopes, offset = each_slope + np.zeros((1, n_labels)), each_offset + np.zeros(n_labels)

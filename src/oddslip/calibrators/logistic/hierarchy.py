@@ -268,8 +268,8 @@ def _estimate_means(labels: Labels, precision: Floats, hyper: Hyper) -> Hyper:
     step = np.linalg.solve((matrix + matrix.T) / 2 + np.diag(belief), right) - hyper.beta
     # The quadratic is only accurate nearby. A logit moved by r changes its curvature by at most
     # e^r, so with this share of the step the loss never rises.
-    moved = largest_move(labels.design, labels.state, step)
-    beta = hyper.beta + step * np.log1p(moved) / max(moved, np.finfo(float).tiny)
+    move = largest_move(labels.design, labels.state, step)
+    beta = hyper.beta + step * np.log1p(move) / max(move, np.finfo(float).tiny)
     return replace(hyper, alpha=beta[:4], gamma=max(float(beta[4]), MIN_SLOPE))
 
 

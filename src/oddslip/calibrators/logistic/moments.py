@@ -456,8 +456,8 @@ class Moments(MergeableTally):
         features = z[positive_cells], *beta_features(z[positive_cells])
         np.add.at(self.sums[0], positives.indices, weights[positive_cells])
         for which, feature in enumerate(features):
-            moved = feature - self.centers[which][positives.indices]
-            np.add.at(self.sums[1 + which], positives.indices, weights[positive_cells] * moved)
+            deviation = feature - self.centers[which][positives.indices]
+            np.add.at(self.sums[1 + which], positives.indices, weights[positive_cells] * deviation)
 
     def settle(self) -> None:
         """Subtract the placeholders of absent cells."""
@@ -470,17 +470,6 @@ class Moments(MergeableTally):
         empty = self.moments[:, :, 0] == 0
         self.moments[empty] = 0.0
         self._filled = None
-
-    def merge(self, other: Self) -> None:
-        """Add another's moments and sums."""
-        self.settle()
-        other.settle()
-        super().merge(other)
-
-    def state(self) -> State:
-        """Moments and sums."""
-        self.settle()
-        return super().state()
 
     def result(self) -> tuple[Floats, Floats]:
         """Points and their weights, each (labels, points): two per bin, with its moments.

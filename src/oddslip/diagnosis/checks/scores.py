@@ -34,7 +34,7 @@ def check_signal(d: Measurements) -> Finding | None:
             "Judge these scores by the ladder. No map per label can order the rows of a label "
             "whose AUC is about one half.",
         )
-    found = {
+    description = {
         "none": "a label's true rows stand no higher in its scores than its other rows",
         "reversed": "a label's true rows stand below its other rows",
         "unsure": "these rows are too few to tell it from chance",
@@ -42,7 +42,7 @@ def check_signal(d: Measurements) -> Finding | None:
     return Finding(
         "OS205",
         "warning" if standing == "unsure" else "critical",
-        f"No signal within labels: mean AUC {estimated(auc)}, {found}.",
+        f"No signal within labels: mean AUC {estimated(auc)}, {description}.",
         evidence,
         "Evaluate more rows."
         if standing == "unsure"
@@ -55,16 +55,16 @@ def check_twin(d: Measurements) -> Finding | None:
     """OS206."""
     if d.likeness is None or d.likeness.mean is None or d.twin_follows:
         return None
-    found = d.likeness.mean
+    correlation = d.likeness.mean
     return Finding(
         "OS206",
         "critical",
         "The twin does not follow the scores: within labels their ranks correlate by "
-        f"{estimated(found)}, no more than those of shuffled rows.",
+        f"{estimated(correlation)}, no more than those of shuffled rows.",
         {
-            "correlation": found.value,
-            "correlation_low": found.low,
-            "correlation_high": found.high,
+            "correlation": correlation.value,
+            "correlation_low": correlation.low,
+            "correlation_high": correlation.high,
             "n_rows": d.likeness.n_rows,
         },
         "Check that the rows of the twin are those of the scores, in the same order. Until then "

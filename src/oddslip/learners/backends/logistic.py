@@ -174,7 +174,7 @@ def _solve(
     mean = (row_weights * truth).sum(axis=0) / row_weights.sum(axis=0)
     W = np.zeros((penalties.size, truth.shape[1]))
     W[-1] = np.log(mean) - np.log1p(-mean)  # the optimum without features
-    # A gradient below the rounding error of its sums cannot be told from zero.
+    # A gradient below the rounding error of its sums is indistinguishable from zero.
     size = np.sqrt(max(1.0, design.squares.max(initial=0)) * (row_weights**2).sum(axis=0))
     tol = np.maximum(float(parameters["tol"]), _ROUNDING * size)
     live, margins = np.arange(W.shape[1]), design.forward(W)

@@ -10,9 +10,7 @@ from oddslip.metrics.at_k import metric_name
 from oddslip.reports.figures.style import (
     BLUE,
     GREY,
-    INK,
     ORANGE,
-    SMALL,
     finish,
     legend_mark,
     name_axes,
@@ -20,6 +18,7 @@ from oddslip.reports.figures.style import (
     put_legend,
     signed,
     style_axis,
+    write_value,
 )
 
 if TYPE_CHECKING:
@@ -100,13 +99,4 @@ def _write_values(
     low, high = axis.get_xlim()
     axis.set_xlim(low, high + 0.24 * (high - low))
     for at, each in enumerate(estimates.values()):
-        axis.text(
-            1.0,
-            at,
-            write(each.value),
-            transform=axis.get_yaxis_transform(),
-            ha="right",
-            va="center",
-            fontsize=SMALL,
-            color=INK,
-        )
+        write_value(axis, at, write(each.value))

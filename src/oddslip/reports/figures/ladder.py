@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from oddslip.core.formatting import has_interval, level_name, score
-from oddslip.metrics.at_k import metric_name
 from oddslip.reports.figures.style import (
     BLUE,
     GREY,
-    INK,
     ORANGE,
-    SMALL,
     drawable,
     finish,
     legend_mark,
@@ -19,6 +16,7 @@ from oddslip.reports.figures.style import (
     new_figure,
     put_legend,
     style_axis,
+    write_value,
 )
 from oddslip.reports.numbers import kind_of, repair_of
 
@@ -36,14 +34,12 @@ KINDS: dict[str, dict[str, Any]] = {
 LEGEND = {"raw": "the scores as they are", "repair": "repairs", "reference": "to compare with"}
 
 
-def draw_ladder(diagnosis: Diagnosis, metric: str | None = None) -> Figure:
+def draw_ladder(diagnosis: Diagnosis) -> Figure:
     """Draw every rung of the ladder of a diagnosis; a vertical line marks raw.
 
     Parameters
     ----------
     diagnosis : Diagnosis
-    metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}, optional
-        Default: the metric of the diagnosis.
 
     Returns
     -------
@@ -59,49 +55,40 @@ def draw_ladder(diagnosis: Diagnosis, metric: str | None = None) -> Figure:
     'MAP@3, with 95% intervals'
     """
     figure = new_figure(6.0 * len(diagnosis.ladder.rungs) + 26, 130)
-    put_ladder(figure, diagnosis, metric)
+    put_ladder(figure, diagnosis)
     return finish(figure)
 
 
-def put_ladder(panel: FigureBase, diagnosis: Diagnosis, metric: str | None = None) -> None:
+def put_ladder(panel: FigureBase, diagnosis: Diagnosis) -> None:
     """Draw into a figure or a subfigure, with the legend below."""
     ladder = diagnosis.ladder
     axis = panel.subplots()
-    axis.axvline(ladder.value("raw", metric), color=ORANGE, linewidth=0.8, linestyle="--", zorder=1)
-    estimates = {name: ladder.estimate(name, metric) for name in ladder}
+    axis.axvline(ladder.value("raw"), color=ORANGE, linewidth=0.8, linestyle="--", zorder=1)
+    estimates = {name: ladder.estimate(name) for name in ladder}
     ends = [
         end
         for e in estimates.values()
         for end in ((e.value, e.low, e.high) if has_interval(e) else (e.value,))
     ]
     low, high = min(ends), max(ends)
-    room = (high - low) or 0.1
+    width = (high - low) or 0.1
     for y, (name, e) in enumerate(estimates.items()):
         mark = KINDS[kind_of(name)]
         if has_interval(e):
             axis.plot([e.low, e.high], [y, y], color=mark["color"], linewidth=1.4, zorder=2)
         axis.plot(e.value, y, linestyle="none", markersize=4.5, zorder=3, **mark)
-        axis.text(
-            1.0,
-            y,
-            score(e.value),
-            transform=axis.get_yaxis_transform(),
-            ha="right",
-            va="center",
-            fontsize=SMALL,
-            color=INK,
-        )
+        write_value(axis, y, score(e.value))
     names = [drawable(diagnosis.rung_name(name)) for name in estimates]
     axis.set_yticks(range(len(estimates)), names)
     if repair := repair_of(diagnosis):
         axis.get_yticklabels()[list(estimates).index(repair.rung)].set_fontweight("bold")
     axis.set_ylim(len(estimates) - 0.4, -0.6)
-    axis.set_xlim(max(0.0, low - 0.05 * room), high + 0.24 * room)
+    axis.set_xlim(max(0.0, low - 0.05 * width), high + 0.24 * width)
     axis.locator_params(axis="x", nbins=5)
     style_axis(axis)
     axis.tick_params(axis="y", length=0)
     with_intervals = any(has_interval(e) for e in estimates.values())
-    unit = metric_name(metric or ladder.metric, diagnosis.k)
+    unit = ladder.metric_name
     name_axes(
         axis, f"{unit}, with {level_name(ladder.level)} intervals" if with_intervals else unit
     )

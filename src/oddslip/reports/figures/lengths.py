@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from oddslip.decisions.length_table import LengthTable
 
 
-def draw_lengths(raw: LengthTable, repaired: LengthTable, chosen: int) -> Figure:
+def draw_lengths(raw: LengthTable, repaired: LengthTable, length: int) -> Figure:
     """Precision and recall of lists of 1 to K labels, with their intervals.
 
     Parameters
     ----------
     raw, repaired : LengthTable
         Of the same rows and lengths.
-    chosen : int
+    length : int
         The length to mark.
 
     Returns
@@ -52,13 +52,13 @@ def draw_lengths(raw: LengthTable, repaired: LengthTable, chosen: int) -> Figure
             axis.plot(
                 lengths, [each.value for each in estimates], linewidth=1.2, markersize=3, **look
             )
-        axis.axvline(chosen, color=GREY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+        axis.axvline(length, color=GREY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
         axis.set_ylim(0, 1)
         axis.locator_params(axis="x", integer=True)
         style_axis(axis, grid="y")
         name_axes(axis, "labels shown of every row", metric)
     handles = [legend_mark(name, markersize=3.5, **look) for name, look in looks.items()]
     mark = {"color": GREY, "linewidth": 0.7, "linestyle": (0, (4, 3))}
-    handles.append(legend_mark(f"length chosen: {chosen:,}", **mark))
+    handles.append(legend_mark(f"length chosen: {length:,}", **mark))
     put_legend(figure, handles, 3)
     return finish(figure)

@@ -125,8 +125,8 @@ def put_shifts(panel: FigureBase, diagnosis: Diagnosis) -> list[Note]:
 def _limits(intended: Floats, realized: Floats) -> tuple[float, float]:
     both = np.concatenate([intended, realized, [0.0]])
     low, high = float(both.min()), float(both.max())
-    room = 0.06 * ((high - low) or 1.0)
-    return low - room, high + 2 * room
+    margin = 0.06 * ((high - low) or 1.0)
+    return low - margin, high + 2 * margin
 
 
 def _frame(axis: Axes, low: float, high: float) -> None:

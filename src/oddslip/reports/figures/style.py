@@ -143,6 +143,20 @@ def mark_budget(draw_line: Callable[..., Any], budget: float, *, both: bool) -> 
     return legend_mark(f"step budget, {formatting.nat(budget)} nat", **look)
 
 
+def write_value(axis: Axes, y: float, text: str) -> None:
+    """Write a number at the right edge, at this height of the data."""
+    axis.text(
+        1.0,
+        y,
+        text,
+        transform=axis.get_yaxis_transform(),
+        ha="right",
+        va="center",
+        fontsize=SMALL,
+        color=INK,
+    )
+
+
 def put_legend(
     panel: FigureBase, handles: Sequence[Line2D], columns: int = 4, title: str | None = None
 ) -> None:

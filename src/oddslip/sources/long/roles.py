@@ -83,8 +83,8 @@ def find_roles(
     if others:  # then a column "label" is the truth
         fits["label"] = others
     fits["true"] = [name for name in fits["true"] if name not in fits["label"]]
-    needed = ("row", "label") if truths else ("row", "label", "score")
-    lacking = next((role for role in needed if not fits[role]), None)
+    needed_roles = ("row", "label") if truths else ("row", "label", "score")
+    lacking = next((role for role in needed_roles if not fits[role]), None)
     if lacking is not None:
         if named_roles and not truths:
             raise InvalidInput(

@@ -82,9 +82,9 @@ def read_label_table(
         kind = lists[0].type
         same_width = pa.types.is_fixed_size_list(kind) and kind.list_size == names.n_labels
         dense = same_width or pa.types.is_boolean(kind.value_type)
-        read = _cell_lists if dense else _index_lists
+        read_lists = _cell_lists if dense else _index_lists
         ids = _row_ids(files, others[0].name) if others else None
-        return _join(read(files, lists[0].name, names), names.n_labels, ids)
+        return _join(read_lists(files, lists[0].name, names), names.n_labels, ids)
     return _read_wide(files, label_names)
 
 

@@ -199,6 +199,11 @@ def _interval_lines(cells: Cells) -> Iterator[str]:
         return same, float(printed.max(initial=0.0)), float(gap)
 
     study, other = compare("study"), compare("other")
+    excludes_zero = [
+        {low > 0 or high < 0 for low, high in (cell["intervals"][name] for name in SEEDS)}
+        for cell in changed.values()
+    ]
+    n_verdicts = sum(len(each) > 1 for each in excludes_zero)
     yield from paragraph(
         f"The paper draws {N_REPLICATES:,} times with `default_rng(42).integers` over the test "
         "rows with a positive; the cells on record have draws of our own (`experiments.bootstrap`)."
@@ -208,7 +213,8 @@ def _interval_lines(cells: Cells) -> Iterator[str]:
         f"{n_ends} ends of the others, {study[0]} are the same at {DIGITS} digits by both; the "
         f"largest gap is {study[1]:.{DIGITS}f} as printed, {study[2]:.5f} unrounded. Another seed "
         f"of the paper's generator, 43, keeps {other[0]} of them, with a largest gap of "
-        f"{other[1]:.{DIGITS}f} as printed and {other[2]:.5f} unrounded."
+        f"{other[1]:.{DIGITS}f} as printed and {other[2]:.5f} unrounded. Whether an interval "
+        f"excludes 0 depends on the draws in {n_verdicts} of the {len(changed)} arms."
     )
     yield ""
     yield "| default LightGBM | rows | chosen | less raw | our draws | the paper's draws |"

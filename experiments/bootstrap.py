@@ -63,6 +63,39 @@ def mean_with_interval(
     return Estimate(float(values.mean()), *percentile_interval(sums / len(values), level))
 
 
+def interval_of_draws(
+    values: Floats,
+    *,
+    n_replicates: int = N_REPLICATES,
+    level: float = LEVEL,
+    seed: int = DEFAULT_SEED,
+) -> Estimate:
+    """The mean of one number per row, with the interval by the paper's own draws.
+
+    Each replicate takes ``numpy.random.default_rng(seed).integers(0, n, n)``, one after the other.
+    So the digits can be those of the paper; `mean_with_interval` is the faster on many rows.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,)
+    n_replicates : int
+    level : float
+    seed : int
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> interval_of_draws(np.ones(3), n_replicates=10)
+    Estimate(value=1.0, low=1.0, high=1.0)
+    """
+    random, n = np.random.default_rng(seed), len(values)
+    means = np.array([values[random.integers(0, n, n)].mean() for _ in range(n_replicates)])
+    return Estimate(float(values.mean()), *percentile_interval(means, level))
+
+
 def map_gap(first: Evaluation, second: Evaluation, *, seed: int = DEFAULT_SEED) -> Estimate:
     """MAP of a ranking less that of another of the same rows, with the paper's paired interval.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
@@ -13,6 +14,14 @@ from experiments.commands.options import Finished, Results
 from experiments.store import RESULTS
 from oddslip.cli.options import Json
 from oddslip.cli.outputs import check_folders, check_outputs, console, print_json, write_text
+from oddslip.errors import InvalidInput
+
+
+class Columns(StrEnum):
+    """Which columns of Santander are features."""
+
+    own = "own"
+    paper = "paper"
 
 
 class PairOptions(NamedTuple):
@@ -153,12 +162,17 @@ def santander(
     sample: Annotated[
         bool, typer.Option("--sample", help="The public sample of 12,373 rows instead.")
     ] = False,
+    features: Annotated[
+        Columns, typer.Option(help="Columns of our own, or those that the paper names.")
+    ] = Columns.own,
 ) -> None:
     """Section 3 on Santander: products a bank's customers add in the following month.
 
     Examples:
 
       python -m experiments santander --data ~/santander --part ladder
+
+      python -m experiments santander --data ~/santander --features paper
 
       python -m experiments santander --sample
     """
@@ -170,10 +184,16 @@ def santander(
             return read_santander_sample(options.data)
         from experiments.datasets.santander.reader import read_santander
 
-        return read_santander(_need_folder(options.data, "train_ver2.csv"))
+        folder = _need_folder(options.data, "train_ver2.csv")
+        return read_santander(folder, features=features.value)
 
     name = "santander-sample" if sample else "santander"
-    _run_pairs(name, read, options, study=name, labels=None)
+    if features is Columns.own:
+        return _run_pairs(name, read, options, study=name, labels=None)
+    if sample:
+        raise InvalidInput("features must be own with --sample, got paper: its columns are fixed.")
+    words = "--features paper"
+    return _run_pairs(name, read, options, study=f"{name}-paper", labels=None, words=words)
 
 
 def _run_pairs(
@@ -183,10 +203,12 @@ def _run_pairs(
     *,
     study: str,
     labels: int | None,
+    words: str = "",
 ) -> None:
     """Run or read a study, write what was asked for, and print Table 1.
 
     ``labels`` is how many of the data's products are labels; None for all, as Santander has them.
+    ``words`` are options of the study's own that its cells depend on.
     """
     from experiments.pairs.study import reproduce_pairs
 
@@ -196,7 +218,7 @@ def _run_pairs(
     cells = reproduce_pairs(
         study,
         read,
-        command=f"python -m experiments {name.replace('-sample', ' --sample')}",
+        command=f"python -m experiments {name.replace('-sample', ' --sample')} {words}".strip(),
         n_labels=labels,
         results=options.results,
         work=options.work,
@@ -235,7 +257,6 @@ def _run_pairs(
 def _select_arms(options: PairOptions, *, all_products: bool) -> dict[str, Any]:
     """Which arms, as `reproduce_pairs` wants them."""
     from experiments.pairs.arms import PARTS
-    from oddslip.errors import InvalidInput
 
     if not all_products and "all-products" in (options.part or ()):
         raise InvalidInput("part must not be all-products here: all products are labels already.")
@@ -249,8 +270,6 @@ def _select_arms(options: PairOptions, *, all_products: bool) -> dict[str, Any]:
 
 
 def _as_cap(text: str) -> float | None:
-    from oddslip.errors import InvalidInput
-
     if text == "none":
         return None
     try:
@@ -261,8 +280,6 @@ def _as_cap(text: str) -> float | None:
 
 def _need_folder(data: Path | None, what: str) -> Path:
     """The folder that was named, or a line that says what it must hold."""
-    from oddslip.errors import InvalidInput
-
     if data is None:
         raise InvalidInput(f"--data must name the folder with {what}, got none.")
     return data

@@ -346,7 +346,7 @@ def conventions(
     page: Page = None,
     json: Json = False,
 ) -> None:
-    """Clipped isotonic values and the frequency of dead labels, beside the printed numbers.
+    """Clipped isotonic values, dead labels and bootstrap draws, beside the printed numbers.
 
     Examples:
 

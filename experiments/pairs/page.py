@@ -98,6 +98,9 @@ def write_page(
     if about is not None and path.stem == f"{study}-{about['n_labels']}":
         title += f", {about['n_labels']:,} labels"
         command += f" --labels {about['n_labels']}"
+    if path.stem == f"{study}-paper":
+        title += ", the paper's columns"
+        command += " --features paper"
     source = (
         [f"with `--page`, from the cells in `{source_file}`. Each cell is a"]
         if tables is None

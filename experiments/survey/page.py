@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiments.survey.study import ask_ours
+from experiments.text import paragraph
 
 # The paper's word for each (Table S7), and the version it looked at.
 PRINTED = {
@@ -59,6 +60,13 @@ def _format_lines(cells: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield "Table S7). **constant**: each score of the label becomes one number. **identity**: they"
     yield "pass through. **raises**: the fit fails. **absent**: there is no map or no output of the"
     yield "label. **other**: a map that is none of these."
+    yield ""
+    yield from paragraph(
+        "Packages that an implementation imports without naming them are installed beside it: "
+        "splinecalib for ml-insights, torchvision for torch-uncertainty. Wheels of torchvision "
+        "after 0.16.2 fail to import beside the CPU build of torch (operator torchvision::nms does "
+        "not exist), so 0.16.2 is used, without its compiled operators."
+    )
     yield ""
     text = ", ".join(f"{count} {word}" for word, count in counts.most_common())
     yield f"{len(ran)} of {len(cells)} implementations ran: {text}."

@@ -30,7 +30,9 @@ INSTALLS = {
     "scikit-multilearn": ("scikit-multilearn==0.2.0",),
     "betacal": ("betacal==1.1.0",),
     "venn-abers": ("venn-abers==1.5.4",),
-    "ml-insights": ("ml-insights==1.1.0",),
+    # These two import a package that they do not name. Later torchvision wheels of the index fail
+    # to import beside the CPU build of torch.
+    "ml-insights": ("ml-insights==1.1.0", "splinecalib==0.0.13"),
     "torch-uncertainty": (
         "torch-uncertainty==0.13.0",
         "einops",
@@ -38,6 +40,7 @@ INSTALLS = {
         "lightning-utilities",
         "pytorch-lightning",
         "torchmetrics",
+        "torchvision==0.16.2",
     ),
 }
 OURS: tuple[Literal["prior", "identity", "exclude"], ...] = ("prior", "identity", "exclude")

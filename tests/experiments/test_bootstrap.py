@@ -12,6 +12,8 @@ from experiments.bootstrap import (
     PIECE_ROWS,
     _add,
     count_draws,
+    interval_of_draws,
+    mean_with_interval,
     multinomial_sums,
     round_values,
 )
@@ -119,3 +121,23 @@ def test_zero_rows_that_are_not_there_spread_the_bootstrap_as_if_they_were():
     sums = multinomial_sums(values, n_replicates=4000, seed=0, n_rows=400)
     assert sums.mean() == pytest.approx(100, abs=1)
     assert sums.std() == pytest.approx(np.sqrt(400 * 0.25 * 0.75), rel=0.05)
+
+
+def test_the_papers_draws_are_integers_of_one_generator_replicate_by_replicate():
+    values = np.random.default_rng(4).random(37)
+    random = np.random.default_rng(42)
+    means = sorted(values[random.integers(0, 37, 37)].mean() for _ in range(201))
+    estimate = interval_of_draws(values, n_replicates=201)
+    assert estimate.value == values.mean()
+    assert (estimate.low, estimate.high) == pytest.approx((means[5], means[195]), rel=1e-15)
+    assert interval_of_draws(values, n_replicates=201, seed=43) != estimate
+
+
+def test_both_ways_to_draw_give_about_the_same_interval():
+    values = np.random.default_rng(5).normal(size=800)
+    one, other = interval_of_draws(values), mean_with_interval(values)
+    error = values.std() / np.sqrt(800)
+    assert one.value == other.value
+    # An end of 2,000 replicates is known to about a fifteenth of a standard error.
+    assert abs(one.low - other.low) < 0.3 * error
+    assert abs(one.high - other.high) < 0.3 * error

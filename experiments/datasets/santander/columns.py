@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 _PRODUCTS_TEXT = (
     "ind_ahor_fin_ult1 ind_aval_fin_ult1 ind_cco_fin_ult1 ind_cder_fin_ult1 ind_cno_fin_ult1 "
@@ -24,6 +24,17 @@ _DEMOGRAPHICS_TEXT = (
 )
 DEMOGRAPHICS = tuple(_DEMOGRAPHICS_TEXT.split(" "))
 COLUMNS = (*KEYS, *DEMOGRAPHICS, *PRODUCTS)
+
+Features = Literal["own", "paper"]
+# The paper's columns: categories one-hot, then numbers, then the current holdings.
+_CATEGORICAL_TEXT = (
+    "ind_empleado sexo ind_nuevo indresi indext canal_entrada segmento nomprov pais_residencia "
+    "tiprel_1mes tipodom"
+)
+CATEGORICAL = tuple(_CATEGORICAL_TEXT.split(" "))
+MAX_CATEGORIES = 50
+MISSING = "missing"  # a category of its own
+STANDARDISED = ("age", "seniority", "active", "income", "province")
 
 
 class Flag(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -45,9 +45,15 @@ class Labelled(NamedTuple):
     added: NDArray[np.uint32]  # bit j is product j; of all rows, 0 where nothing follows
 
 
-def read_histories(path: Path) -> Histories:
-    """Rows of the Parquet file that `write_rows` made."""
-    rows = import_polars().read_parquet(path, glob=False).drop("fault").sort("customer", "month")
+def read_histories(path: Path, categories: Mapping[str, Sequence[str]] | None = None) -> Histories:
+    """Rows of the Parquet file that `write_rows` made; texts as places among their categories."""
+    pl = import_polars()
+    codes = [
+        pl.col(name).cast(pl.Enum(texts)).to_physical()
+        for name, texts in (categories or {}).items()
+    ]
+    table = pl.scan_parquet(path, glob=False).drop("fault").with_columns(codes)
+    rows = table.sort("customer", "month").collect(engine="streaming")
     columns = {name: rows.get_column(name) for name in rows.columns}
     del rows
     customer, month, holdings = (
@@ -60,7 +66,7 @@ def read_histories(path: Path) -> Histories:
             f"a customer must have one row a month, got two of customer {customer[twice[0]]} in "
             f"{2015 + year}-{rest + 1:02}."
         )
-    missing = {"age": -1, "seniority": -1, "income": np.nan, "province": -1}
+    missing = {"age": -1, "seniority": -1, "income": np.nan, "province": -1, "active": -1}
     filled = {
         name: (each if missing.get(name) is None else each.fill_null(missing[name])).to_numpy()
         for name, each in columns.items()
@@ -83,6 +89,13 @@ def label_rows(histories: Histories, following: Following = "row") -> Labelled:
     added[:-1] = holdings[1:] & ~holdings[:-1]
     added[~has_next] = 0
     return Labelled(has_next, added)
+
+
+def order_rows(histories: Histories, labelled: Labelled) -> NDArray[np.int64]:
+    """The kept rows in order of month, then of customer."""
+    rows = np.flatnonzero(labelled.has_next)
+    # Rows already stand in order of customer, so a stable sort by month is enough.
+    return rows[np.argsort(histories.month[rows], kind="stable")]
 
 
 def unpack(bits: NDArray[np.uint32], n: int = len(PRODUCTS)) -> NDArray[np.uint8]:

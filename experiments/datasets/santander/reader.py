@@ -16,15 +16,22 @@ from scipy.sparse import csr_matrix, save_npz
 from experiments.datasets.cache import cached_entry, default_folder, hash_inputs, unchanged
 from experiments.datasets.origin import is_generated
 from experiments.datasets.recommendation import Period, Recommendation
-from experiments.datasets.santander.columns import PRODUCTS, name_features
+from experiments.datasets.santander.columns import PRODUCTS, Features, name_features
 from experiments.datasets.santander.features import (
     Following,
     Histories,
     Labelled,
     iterate_features,
     label_rows,
+    order_rows,
     read_histories,
     unpack,
+)
+from experiments.datasets.santander.paper_features import (
+    Categories,
+    fit_encoding,
+    iterate_encoded,
+    read_categories,
 )
 from experiments.datasets.santander.rows import check_csv, write_rows
 from oddslip.core.sparse import read_sparse_npz
@@ -46,6 +53,7 @@ def read_santander(
     *,
     demographics: bool | None = None,
     following: Following = "row",
+    features: Features = "own",
 ) -> Recommendation:
     """Rows of Kaggle's Santander Product Recommendation, in three periods.
 
@@ -59,12 +67,16 @@ def read_santander(
         The file ``train_ver2.csv``, or the folder that holds it.
     cache : path, optional
         Where the made rows are kept; ``.work/data/santander`` unless given. The features of the
-        full file take 5.6 GB there. A second call with the same file opens them in seconds.
+        full file take 5.6 GB there, the paper's 11 GB. A second call with the same file opens them
+        in seconds.
     demographics : bool, optional
         Whether demographic columns are used. By default, if the file has them.
     following : {"row", "month"}
         What the following row is: the customer's next one, or only one of the next month. Rows
         without a following row are left out. ``"row"`` gives the paper's counts.
+    features : {"own", "paper"}
+        Columns of our own, with history, or the paper's: 11 categorical columns one-hot and 29
+        standardised numbers. The latter need demographics.
 
     Returns
     -------
@@ -79,24 +91,33 @@ def read_santander(
     """
     if following not in ("row", "month"):
         raise InvalidInput(f'following must be "row" or "month", got following={following!r}.')
+    if features not in ("own", "paper"):
+        raise InvalidInput(f'features must be "own" or "paper", got features={features!r}.')
+    is_paper = features == "paper"
+    if is_paper and demographics is False:
+        raise InvalidInput('demographics must not be False with features="paper", got False.')
     path = find_csv(data)
     has_demographics = check_csv(path)
-    if demographics and not has_demographics:
-        raise InvalidInput(
-            f"{path} must have demographic columns, got none. Pass demographics=None."
-        )
+    if (demographics or is_paper) and not has_demographics:
+        remedy = 'features="own"' if is_paper else "demographics=None"
+        raise InvalidInput(f"{path} must have demographic columns, got none. Pass {remedy}.")
     used = has_demographics if demographics is None else demographics
     folder = default_folder("santander") if cache is None else Path(cache)
     with unchanged([path]):
         sha256 = hash_inputs([path])
         what = {"sha256": sha256[path.name], "form": _FORM, "demographics": used}
+        if is_paper:  # entries with our own columns have the name they always had
+            what["features"] = features
 
         def fill_table(entry: Path) -> None:
-            write_rows(path, entry / _TABLE, demographics=used)
+            write_rows(path, entry / _TABLE, demographics=used, features=features)
 
         def fill(entry: Path) -> None:
-            table = cached_entry(folder, {"reader": "santander-table", **what}, fill_table)
-            _keep_rows(entry, read_histories(table / _TABLE), following, sha256)
+            entry_of_table = {"reader": "santander-table", **what}
+            table = cached_entry(folder, entry_of_table, fill_table) / _TABLE
+            categories = read_categories(table) if is_paper else None
+            histories = read_histories(table, categories)
+            _keep_rows(entry, histories, following, sha256, categories)
 
         rows = open_rows(
             cached_entry(folder, {"reader": "santander", "following": following, **what}, fill)
@@ -120,9 +141,7 @@ def find_csv(data: str | os.PathLike[str]) -> Path:
 
 def build_labels(histories: Histories, labelled: Labelled) -> tuple[csr_matrix, NDArray[np.int64]]:
     """Labels and customers of the kept rows, in order of month and customer."""
-    rows = np.flatnonzero(labelled.has_next)
-    # Rows already stand in order of customer, so a stable sort by month is enough.
-    rows = rows[np.argsort(histories.month[rows], kind="stable")]
+    rows = order_rows(histories, labelled)
     added = labelled.added[rows]
     some = np.flatnonzero(added)
     cells = unpack(added[some])
@@ -135,18 +154,32 @@ def build_labels(histories: Histories, labelled: Labelled) -> tuple[csr_matrix, 
 
 
 def _keep_rows(
-    entry: Path, histories: Histories, following: Following, sha256: dict[str, str]
+    entry: Path,
+    histories: Histories,
+    following: Following,
+    sha256: dict[str, str],
+    categories: Categories | None,
 ) -> None:
+    """Write the kept rows; with categories, their features are the paper's."""
     labelled = label_rows(histories, following)
     n_rows = int(labelled.has_next.sum())
-    cut_rows(n_rows)  # refuses too few before anything is written
+    start, _ = cut_rows(n_rows)  # refuses too few before anything is written
     Y, customers = build_labels(histories, labelled)
     customer = histories.customer
+    if categories is None:
+        names = name_features(histories.demographics is not None)
+        features = iterate_features(histories, labelled.has_next)
+    else:
+        rows = order_rows(histories, labelled)
+        encoding = fit_encoding(histories, categories, rows[:start])
+        names = encoding.feature_names
+        features = iterate_encoded(histories, encoding, rows)
     record = {
         "name": "santander",
         "label_names": PRODUCTS,
-        "feature_names": name_features(histories.demographics is not None),
+        "feature_names": names,
         "settings": {
+            **({} if categories is None else {"features": "paper"}),
             "demographics": histories.demographics is not None,
             "following": following,
             "percent_of_rows": [65, 15, 20],
@@ -160,7 +193,7 @@ def _keep_rows(
 
     def blocks() -> Iterator[tuple[int, NDArray[np.float32]]]:
         with progress_bar("santander: features", n_rows) as advance:
-            for first, cells in iterate_features(histories, labelled.has_next):
+            for first, cells in features:
                 yield first, cells
                 advance(len(cells))
 

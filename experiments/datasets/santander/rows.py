@@ -14,7 +14,16 @@ from typing import Any, NoReturn
 
 from experiments.datasets import extras
 from experiments.datasets.extras import polars_failures
-from experiments.datasets.santander.columns import DEMOGRAPHICS, FLAGS, KEYS, MAY_BE_EMPTY, PRODUCTS
+from experiments.datasets.santander.columns import (
+    CATEGORICAL,
+    DEMOGRAPHICS,
+    FLAGS,
+    KEYS,
+    MAY_BE_EMPTY,
+    MISSING,
+    PRODUCTS,
+    Features,
+)
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.files import atomic_write
 
@@ -60,9 +69,14 @@ def check_csv(path: Path) -> bool:
     return not absent
 
 
-def write_rows(source: Path, target: Path, *, demographics: bool) -> None:
+def write_rows(
+    source: Path, target: Path, *, demographics: bool, features: Features = "own"
+) -> None:
     """Read the CSV in a stream and write the Parquet file, whole or not at all."""
-    rows = _scan(source).select(_compact(demographics))
+    columns = _row_columns()
+    if demographics:
+        columns += _paper_columns() if features == "paper" else _own_columns()
+    rows = _scan(source).select(columns)
     with atomic_write(target) as unfinished:
         try:
             rows.sink_parquet(unfinished, compression="zstd", statistics=False)
@@ -77,37 +91,39 @@ def _scan(source: Path) -> Any:
     return import_polars().scan_csv(source, infer_schema=False, encoding="utf8-lossy", glob=False)
 
 
-def _compact(demographics: bool) -> list[Any]:
+def _text(column: str) -> Any:
     pl = import_polars()
+    stripped = pl.col(column).str.strip_chars()
+    return pl.when(stripped.is_in(["", "NA"])).then(None).otherwise(stripped)
 
-    def text(column: str) -> Any:
-        stripped = pl.col(column).str.strip_chars()
-        return pl.when(stripped.is_in(["", "NA"])).then(None).otherwise(stripped)
 
-    def code(column: str) -> Any:
-        return text(column).str.strip_suffix(".0")
+def _code(column: str) -> Any:
+    return _text(column).str.strip_suffix(".0")
 
-    def number(column: str, dtype: Any) -> Any:
-        return text(column).cast(pl.Float64, strict=False).cast(dtype, strict=False)
 
-    def pack(conditions: list[Any]) -> Any:
-        bits = [
-            pl.when(each).then(pl.lit(1 << bit, pl.UInt32)).otherwise(pl.lit(0, pl.UInt32))
-            for bit, each in enumerate(conditions)
-        ]
-        return pl.sum_horizontal(bits).cast(pl.UInt32)
+def _number(column: str, dtype: Any) -> Any:
+    pl = import_polars()
+    return _text(column).cast(pl.Float64, strict=False).cast(dtype, strict=False)
 
-    def place(column: str, letters: int) -> Any:
-        # Codes are short and in base 36. Missing is 0, and so is what is no code.
-        digits = text(column).str.slice(0, letters).str.to_integer(base=36, strict=False)
-        return ((digits + 1) / 36**letters).fill_null(0.0).cast(pl.Float32)
 
+def _pack(conditions: list[Any]) -> Any:
+    pl = import_polars()
+    bits = [
+        pl.when(each).then(pl.lit(1 << bit, pl.UInt32)).otherwise(pl.lit(0, pl.UInt32))
+        for bit, each in enumerate(conditions)
+    ]
+    return pl.sum_horizontal(bits).cast(pl.UInt32)
+
+
+def _row_columns() -> list[Any]:
+    """Who, when, what is held, and whether the row can be read."""
+    pl = import_polars()
     date = pl.col("fecha_dato").str.strip_chars().str.to_date("%Y-%m-%d", strict=False)
-    customer = text("ncodpers").cast(pl.Int64, strict=False)
+    customer = _text("ncodpers").cast(pl.Int64, strict=False)
     month = (date.dt.year().cast(pl.Int32) - 2015) * 12 + date.dt.month().cast(pl.Int32) - 1
     wrong = pl.any_horizontal(
         [
-            (text(product).is_not_null() & ~code(product).is_in(["0", "1"]))
+            (_text(product).is_not_null() & ~_code(product).is_in(["0", "1"]))
             | (pl.lit(product not in MAY_BE_EMPTY) & pl.col(product).is_null())
             for product in PRODUCTS
         ]
@@ -121,31 +137,55 @@ def _compact(demographics: bool) -> list[Any]:
         .then(3)
         .otherwise(0)
     )
-    columns = [
+    return [
         customer.alias("customer"),
         month.cast(pl.Int16).alias("month"),
-        pack([(code(product) == "1").fill_null(False) for product in PRODUCTS]).alias("holdings"),
+        _pack([(_code(product) == "1").fill_null(False) for product in PRODUCTS]).alias("holdings"),
         fault.cast(pl.UInt8).alias("fault"),
     ]
-    if demographics:
-        seniority = number("antiguedad", pl.Int32)
-        columns += [
-            number("age", pl.Int16).alias("age"),
-            pl.when(seniority >= 0).then(seniority).alias("seniority"),  # -999999 is not known
-            number("renta", pl.Float32).alias("income"),
-            number("cod_prov", pl.Int16).alias("province"),
-            place("canal_entrada", 3).alias("channel_place"),
-            place("pais_residencia", 2).alias("country_place"),
-            pack(
-                [
-                    (
-                        code(flag.column).str.slice(0, 3).str.strip_chars().is_in(list(flag.values))
-                    ).fill_null(False)
-                    for flag in FLAGS
-                ]
-            ).alias("flags"),
-        ]
-    return columns
+
+
+def _number_columns() -> list[Any]:
+    """Numbers that both kinds of features use."""
+    pl = import_polars()
+    seniority = _number("antiguedad", pl.Int32)
+    return [
+        _number("age", pl.Int16).alias("age"),
+        pl.when(seniority >= 0).then(seniority).alias("seniority"),  # -999999 is not known
+        _number("renta", pl.Float32).alias("income"),
+        _number("cod_prov", pl.Int16).alias("province"),
+    ]
+
+
+def _own_columns() -> list[Any]:
+    pl = import_polars()
+
+    def place(column: str, letters: int) -> Any:
+        # Codes are short and in base 36. Missing is 0, and so is what is no code.
+        digits = _text(column).str.slice(0, letters).str.to_integer(base=36, strict=False)
+        return ((digits + 1) / 36**letters).fill_null(0.0).cast(pl.Float32)
+
+    flags = [
+        (_code(flag.column).str.slice(0, 3).str.strip_chars().is_in(list(flag.values))).fill_null(
+            False
+        )
+        for flag in FLAGS
+    ]
+    return [
+        *_number_columns(),
+        place("canal_entrada", 3).alias("channel_place"),
+        place("pais_residencia", 2).alias("country_place"),
+        _pack(flags).alias("flags"),
+    ]
+
+
+def _paper_columns() -> list[Any]:
+    pl = import_polars()
+    return [
+        *_number_columns(),
+        _number("ind_actividad_cliente", pl.Int8).alias("active"),
+        *(_code(column).fill_null(MISSING).alias(column) for column in CATEGORICAL),
+    ]
 
 
 def _complain(source: Path, rows: Path) -> None:

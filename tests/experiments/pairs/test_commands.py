@@ -77,6 +77,7 @@ def test_only_the_arms_asked_for_are_read(finished_study, tmp_path):
     [
         (["santander"], "--data must name the folder with train_ver2.csv"),
         (["santander", "--sample", "--part", "all-products"], "must not be all-products"),
+        (["santander", "--sample", "--features", "paper"], "features must be own with --sample"),
         (["tafeng", "--cap", "much"], "cap must be a number or none"),
         (["tafeng", "--part", "ladders"], "parts must be among"),
         (["tafeng", "--learner", "forest"], "learners must be among"),

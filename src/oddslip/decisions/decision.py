@@ -333,6 +333,19 @@ class Decision:
 
         return draw_lengths(self.raw_table_, self.table_, int(fitted.rule.levels[0]))
 
+    def write_page(self, path: FilePath) -> None:
+        """Write a report: one HTML file, no network needed.
+
+        Parameters
+        ----------
+        path : str or path
+            For a `FittedDecision` use `oddslip.reports.html.decision.write_page`.
+        """
+        from oddslip.reports.html.decision import write_page
+
+        self._fitted()
+        write_page(self, path)
+
     def _fitted(self) -> FittedDecision:
         if not hasattr(self, "fitted_"):
             raise InvalidInput("this Decision is not fitted yet. Call fit first.")

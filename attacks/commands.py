@@ -166,8 +166,8 @@ def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
         ),
         Command(
             "decide",
-            ("decide", at["repair"], scores, labels, "-o", "decision.oddslip"),
-            ("decision.oddslip",),
+            ("decide", at["repair"], scores, labels, "-o", "decision.oddslip", "--html", "d.html"),
+            ("decision.oddslip", "d.html"),
         ),
         Command("plan", ("plan", labels, *booster, *looked), ("plan.png", "plan.json")),
         *(

@@ -42,8 +42,8 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 # A result shows itself, and a repair exports itself: `plot` imports the figures, `__str__` the
-# texts, and `to_onnx` and the like what writes them, when they are called, and nowhere else. Types are named before that.
-CALLED = {"__str__", "plot", "to_onnx", "to_sql", "to_json"}
+# texts, `write_page` the page, and `to_onnx` and the like what writes them, when they are called, and nowhere else. Types are named before that.
+CALLED = {"__str__", "plot", "write_page", "to_onnx", "to_sql", "to_json"}
 WHEN_CALLED = {
     "diagnosis/result.py": {"reports"},
     "planning/plan.py": {"reports"},

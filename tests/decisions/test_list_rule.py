@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from tests.decisions import decision_oracle as brute_force
 
+from oddslip.core.tally import merge_states
 from oddslip.decisions.list_rule import SCALE, ListRule, units_of
+from oddslip.decisions.lists import ListTotals
 from oddslip.errors import InvalidInput
 
 
@@ -23,6 +25,17 @@ def test_lengths_are_those_of_brute_force(form):
         lengths = rule.lengths(cells[:, :k_max], totals, np.zeros(n_rows, np.int64))
         for row, length in zip(cells, lengths, strict=True):
             assert length == brute_force.best_length(row, form, level, (1.0, 3.0), k_max)
+
+
+def test_sums_of_lists_may_outgrow_64_bits():
+    def half():
+        totals = ListTotals(None, None, None, labelled=True)
+        totals.expected_true, totals.n_rows = 2**63 + 5, 7
+        return totals
+
+    whole = half()
+    whole.restore(merge_states([half().state(), half().state()]))
+    assert (whole.expected_true, whole.n_rows) == (2**64 + 10, 14)
 
 
 def test_a_fixed_length_leaves_empty_slots_empty():

@@ -22,10 +22,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
+from tests.decisions.decision_worlds import DECISIONS
 from tests.support.processes import Processes
 
 import oddslip
-from oddslip import InvalidInput, OneVsRest, Repair, diagnose, evaluate, open_source
+from oddslip import Decision, InvalidInput, OneVsRest, Repair, diagnose, evaluate, open_source
 from oddslip.calibrators import build_calibrator
 from oddslip.calibrators.catalogue import NAMES
 from oddslip.datasets import synthetic_pair
@@ -807,6 +808,93 @@ def test_tables_of_candidates_that_say_too_little_are_refused(tables, tmp_path):
     found = evaluate(rows, k=K, n_replicates=0)
     wanted = evaluate(local_candidates(EVALUATED), k=K, n_replicates=0)
     assert found["map"].value == pytest.approx(wanted["map"].value, abs=1e-12)
+
+
+# --------------------------------------------------------------------------------------- decisions
+
+
+def assert_same_decision(decide, new, here, wanted, collect=lambda table: table):
+    """Decisions on a table and here agree, and so do their lists of new rows."""
+    assert decide.fitted_.to_dict() == wanted.fitted_.to_dict()
+    assert decide.fitted_.evaluate(new) == wanted.fitted_.evaluate(here)
+    if hasattr(wanted, "table_"):
+        assert_alike(decide.table_, wanted.table_)
+        assert_alike(decide.raw_table_, wanted.raw_table_)
+    shown = {row["customer"]: row["top"] for row in collect(decide.lists(new)).to_pylist()}
+    lists, ids = wanted.lists(here), here.row_ids()
+    probabilities = decide.repair.transform(here, dtype=np.float64)
+    for at, each in enumerate(ids):
+        columns = lists[at][lists[at] >= 0]
+        assert [cell["label"] for cell in shown[each]] == [LABEL_NAMES[label] for label in columns]
+        assert [cell["score"] for cell in shown[each]] == pytest.approx(probabilities[at, columns])
+
+
+@pytest.fixture(scope="module")
+def isotonic():
+    return build_calibrator("isotonic").fit(local(HELD_OUT)).fitted_
+
+
+@pytest.mark.parametrize("form", ["rows", "candidates"])
+@pytest.mark.parametrize("arguments", DECISIONS, ids=lambda each: "-".join(map(str, each.values())))
+@HERE
+def test_a_decision_is_the_same_on_a_table(tables, isotonic, form, arguments):
+    opened = tables.open if form == "rows" else lambda rows: open_candidates(tables, rows)
+    wanted = local if form == "rows" else local_candidates
+    one = Decision(isotonic, **arguments).fit(opened(EVALUATED))
+    other = Decision(isotonic, **arguments).fit(wanted(EVALUATED))
+    assert_same_decision(one, opened(HELD_OUT), wanted(HELD_OUT), other)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"goal": "f1"},
+        {"rule": "row", "goal": "missed", "target": 0.3},
+        {"rule": "length", "goal": "ndcg", "n_replicates": 20},
+    ],
+    ids=["thresholds", "guarantee", "length"],
+)
+@pytest.mark.needs("local", "cluster")
+@pytest.mark.mainly("local")
+def test_a_decision_is_the_same_on_spark_and_lists_a_frame(tables, isotonic, arguments):
+    one = Decision(isotonic, **arguments).fit(tables.open(EVALUATED))
+    other = Decision(isotonic, **arguments).fit(local(EVALUATED))
+    new, here = tables.open(HELD_OUT), local(HELD_OUT)
+    assert_same_decision(one, new, here, other, lambda table: table.toArrow())
+    frame = tables.frame(HELD_OUT)
+    assert one.lists(frame).sort("customer").toArrow() == one.lists(new).sort("customer").toArrow()
+
+
+@HERE
+def test_every_state_of_a_decision_survives_being_cut_into_pieces(tables, isotonic, monkeypatch):
+    monkeypatch.setattr(base, "SHARD_BYTES", 200)
+    for arguments in DECISIONS:
+        one = Decision(isotonic, **arguments).fit(tables.open(EVALUATED, 7))
+        other = Decision(isotonic, **arguments).fit(local(EVALUATED))
+        assert one.fitted_.to_dict() == other.fitted_.to_dict()
+
+
+@HERE
+def test_what_a_decision_needs_order_ids_or_rows_for_is_refused_in_one_line(tables, isotonic):
+    source = tables.open(EVALUATED)
+    groups = np.arange(EVALUATED.size) % 2
+    guarantee = Decision(isotonic, "row", goal="missed", target=0.3)
+    by_group = Decision(isotonic, "row", goal="missed", target=0.3)
+    by_group.fit(local(EVALUATED), groups=groups)
+    bare = TableSource(source.engine, source.layout._replace(row_id=None))
+    length = Decision(isotonic, "length", goal="ndcg")
+    for ask, message in (
+        (lambda: guarantee.fit(source, groups=groups), "groups go with rows of this machine"),
+        (lambda: by_group.lists(source), "groups go with rows of this machine"),
+        (lambda: by_group.fitted_.evaluate(source), "groups go with rows of this machine"),
+        (lambda: by_group.fitted_.list_blocks(source, groups=groups), "groups go with rows"),
+        (lambda: length.fit(bare), "needs row ids"),
+        (lambda: Decision(isotonic).fit(bare).lists(bare), "need an id"),
+        (lambda: guarantee.fit(source).fitted_.list_blocks(source), "stay on its machines"),
+    ):
+        with pytest.raises(InvalidInput, match=message) as refused:
+            ask()
+        assert "\n" not in str(refused.value)
 
 
 # ----------------------------------------------------------------------------------------- training

@@ -23,8 +23,8 @@ from oddslip.core.passes import Passes, run, without_passes
 from oddslip.core.tally import MergeableTally
 from oddslip.core.types import Array, Bools, FilePath, Ints, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label
-from oddslip.sources import Source, open_source
-from oddslip.sources.open import Nan, is_spark, kind_for, open_rows
+from oddslip.sources import Source
+from oddslip.sources.open import Nan, is_spark, kind_for, open_like, open_rows
 
 
 class FitResult(NamedTuple):
@@ -239,11 +239,8 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _open_table(self, scores: ScoresLike) -> ScoresLike:
         """A Spark table opened with the columns of `fit`; other scores unchanged."""
-        if not is_spark(scores):
-            return scores
-        layout = getattr(self, "layout_", None)
-        columns: Any = {"scores": layout.scores, "row_id": layout.row_id} if layout else {}
-        return open_source(scores, kind=self.kind, label_names=self.fitted_.label_names, **columns)
+        layout, names = getattr(self, "layout_", None), self.fitted_.label_names
+        return open_like(scores, layout, kind=self.kind, label_names=names)
 
     def _set_fitted(self, source: Source, fit: FitResult) -> None:
         """Set the fitted attributes; findings are saved with the parameters."""

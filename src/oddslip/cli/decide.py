@@ -69,7 +69,11 @@ def decide(
     nan: options.Nan = "refuse",
     columns: options.Columns = None,
     label_names: options.Names = None,
+    engine: options.EngineOption = "local",
+    master: options.Master = "local[*]",
+    row_id: options.RowId = None,
     threads: options.Threads = None,
+    html: options.Html = None,
     json: options.Json = False,
     figure: Figure = None,
 ) -> None:
@@ -85,9 +89,9 @@ def decide(
 
       oddslip decide repair.oddslip s.npy y.npz --rule row --goal missed --target 0.1 -o d.oddslip
 
-      oddslip decide repair.oddslip s.npy y.npz --rule length --figure lengths.png -o d.oddslip
+      oddslip decide repair.oddslip s.npy y.npz --rule length --html page.html -o d.oddslip
     """
-    check_outputs(output, figure)
+    check_outputs(output, html, figure)
     if figure is not None and (rule != "length" or goal in ("missed", "wrong")):
         raise InvalidInput("--figure compares lengths: pass --rule length, and no guarantee.")
     fitted = oddslip.load_repair(repair)
@@ -99,6 +103,8 @@ def decide(
     )
     decision.fit(source, groups=read_names(groups), threads=threads)
     decision.save(output)
+    if html is not None:
+        _write_page(decision, html, context)
     if figure is not None:
         write_figure(figure, decision.plot())
     if json:
@@ -111,3 +117,13 @@ def decide(
     return out.print(
         f"Saved to {output}. Apply it: oddslip apply {output} scores.npy --lists -o lists.parquet"
     )
+
+
+def _write_page(decision: oddslip.Decision, path: Path, context: typer.Context) -> None:
+    from oddslip.core.provenance import describe_run
+    from oddslip.reports.html.decision import write_page
+
+    names = ("repair", "scores", "labels", "groups", "exclude", "label_names")
+    inputs = {name.replace("_", " "): context.params[name] for name in names}
+    provenance = describe_run(context.obj, inputs, seed=oddslip.DEFAULT_SEED)
+    write_page(decision, path, provenance=provenance)

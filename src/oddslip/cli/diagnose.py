@@ -58,9 +58,6 @@ BudgetStep = Annotated[
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="All findings with their evidence, and the labels.")
 ]
-Html = Annotated[
-    Path | None, typer.Option(help="Also write a report: one HTML file, no network needed.")
-]
 TrainingLabels = Annotated[
     Path,
     typer.Argument(help="What is true for the training rows: .npy, .npz, .csv or .parquet."),
@@ -104,7 +101,7 @@ def diagnose(
     row_id: options.RowId = None,
     threads: options.Threads = None,
     verbose: Verbose = False,
-    html: Html = None,
+    html: options.Html = None,
     figure: options.Figure = None,
     json: options.Json = False,
     json_file: options.JsonFile = None,

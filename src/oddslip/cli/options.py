@@ -105,6 +105,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 JsonFile = Annotated[
     Path | None, typer.Option("--json-file", help="Also write the JSON to this file.")
 ]
+Html = Annotated[
+    Path | None, typer.Option(help="Also write a report: one HTML file, no network needed.")
+]
 Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw it (.png, .svg or .pdf).")]
 Threads = Annotated[
     int | None,

@@ -194,12 +194,12 @@ def apply(
         check_outputs(output)
     fitted = oddslip.load_repair(repair)
     source = replace(Inputs.of(context), kind=fitted.maps.kind).open(labelled=False)
-    if engine == "spark" and lists:
-        from oddslip.errors import InvalidInput
-
-        raise InvalidInput("--lists is for --engine local, got --engine spark.")
     if engine == "spark":
-        rows: Any = fitted.transform(source) if top_k is None else fitted.rank(source, k=top_k)
+        rows: Any
+        if lists:
+            rows = oddslip.load_decision(repair).lists(source, groups=read_names(groups))
+        else:
+            rows = fitted.transform(source) if top_k is None else fitted.rank(source, k=top_k)
         return write_table(rows, output)
     check_kind(fitted, source)
     n_rows, n_labels = source.n_rows, source.n_labels

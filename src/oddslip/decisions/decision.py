@@ -16,11 +16,13 @@ from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.arguments import check_share, check_whole, is_number
 from oddslip.core.passes import run_passes
+from oddslip.core.row_ids import need_ids
 from oddslip.core.types import FilePath, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.decisions.fitted_decision import (
     FittedDecision,
     LabelThresholds,
     open_for_lists,
+    read_places,
 )
 from oddslip.decisions.length_table import LengthTable, LengthTally
 from oddslip.decisions.list_rule import Form, ListRule, group_names
@@ -32,7 +34,7 @@ from oddslip.decisions.thresholds import Aim, find_fitted, find_plug_in, shrink
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import check_choice
 from oddslip.sources import Source
-from oddslip.sources.open import Nan
+from oddslip.sources.open import Nan, open_like
 
 GUARANTEES = ("missed", "wrong")
 THRESHOLD_GOALS = ("f1", "micro_f1", "precision", "recall", "cost")
@@ -143,7 +145,8 @@ class Decision:
         """
         repair = getattr(self.repair, "fitted_", self.repair)
         self._check(repair)
-        source, order = open_for_lists(repair, scores, labels, exclude, nan, threads)
+        by_group = groups is not None
+        source, order = open_for_lists(repair, scores, labels, exclude, nan, threads, by_group)
         if groups is not None and self.goal not in GUARANTEES:
             raise InvalidInput(
                 f"groups go with the goals missed and wrong, got goal={self.goal!r}."
@@ -155,6 +158,7 @@ class Decision:
         rule, summary, table = self._fit(repair._maps(order), source, k_max, groups)
         if order is not None:  # back to the labels of the repair
             rule, table = take_labels(rule, table, np.argsort(order))
+        self.layout_ = getattr(source, "layout", None)  # for tables to be listed
         self.fitted_ = FittedDecision(repair, rule, self.goal, self.target, summary, table)
         return self
 
@@ -174,7 +178,7 @@ class Decision:
         else:
             table, notes = self._thresholds(maps, source)
             rule = ListRule("threshold", np.zeros(1), k_max, table.used, costs=self.costs)
-        places = rule.read_groups(groups, source.n_rows)
+        places = read_places(rule, groups, source)
         totals = ListTotals(maps, rule, places, source.has_labels)
         return rule, source.run(totals, what="making lists").result() | notes, table
 
@@ -225,7 +229,7 @@ class Decision:
     ) -> tuple[ListRule, JsonObject]:
         """Conformal risk control, by group."""
         self._need_labels(source, "give a guarantee")
-        names, places = None, np.zeros(source.n_rows, np.int64)
+        names, places = None, None
         if groups is not None:
             found, places = np.unique(group_names(groups, source.n_rows), return_inverse=True)
             names = tuple(found.tolist())
@@ -300,9 +304,13 @@ class Decision:
         Returns
         -------
         ndarray of int32, shape (n_rows, k_max)
-            Label indices; -1 in the slots after a list.
+            Label indices; -1 in the slots after a list. A Spark table is read by the columns of
+            the fit.
         """
-        return self._fitted().lists(scores, **options)
+        fitted = self._fitted()
+        names = fitted.repair.label_names
+        scores = open_like(scores, self.layout_, kind=fitted.repair.maps.kind, label_names=names)
+        return fitted.lists(scores, **options)
 
     def save(self, path: FilePath) -> None:
         """Save the repair and the rule to one file, which `oddslip.load_decision` reads."""
@@ -325,6 +333,19 @@ class Decision:
 
         return draw_lengths(self.raw_table_, self.table_, int(fitted.rule.levels[0]))
 
+    def write_page(self, path: FilePath) -> None:
+        """Write a report: one HTML file, no network needed.
+
+        Parameters
+        ----------
+        path : str or path
+            For a `FittedDecision` use `oddslip.reports.html.decision.write_page`.
+        """
+        from oddslip.reports.html.decision import write_page
+
+        self._fitted()
+        write_page(self, path)
+
     def _fitted(self) -> FittedDecision:
         if not hasattr(self, "fitted_"):
             raise InvalidInput("this Decision is not fitted yet. Call fit first.")
@@ -342,6 +363,8 @@ def compare_lengths(
 
     Maps are in the order of the source's labels; None ranks raw scores.
     """
+    if n_replicates and not source.ordered:
+        need_ids(source.has_ids, "drawing rows")
     tally = LengthTally(maps, k_max, n_replicates, DEFAULT_SEED)
     return source.run(tally, what="comparing lengths").table()
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from oddslip.calibrators.fitted_repair import FittedRepair, repair_of, save_repair
 from oddslip.calibrators.repair_file import RepairFile, read_repair_file
+from oddslip.calibrators.row_aware import reject_stage
 from oddslip.core.panel import Panel
 from oddslip.core.results import html_table, label_frame, name_ranking, plain
 from oddslip.core.types import FilePath, Floats, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.decisions.list_rule import ListRule, read_rule
-from oddslip.decisions.lists import Columns, ListTotals, list_block
+from oddslip.decisions.lists import Columns, ListTotals, list_block, list_cells
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source
 from oddslip.sources.open import Nan
@@ -96,9 +97,12 @@ class FittedDecision:
         -------
         ndarray of int32, shape (n_rows, k_max)
             Label indices; -1 in the slots after a list. With ``names``, an array of names, or a
-            frame if a pandas frame was given.
+            frame if a pandas frame was given. Of a Spark table, a table as `oddslip.rank` gives.
         """
-        source, order = open_for_lists(self.repair, scores, None, exclude, nan, threads)
+        source, order = self._open(scores, None, groups, exclude, nan, threads)
+        if not source.ordered:
+            maps, rule = self.repair._maps(order), _in_order(self.rule, order)
+            return source.show(list_cells, maps=maps, rule=rule)
         out = np.empty((source.n_rows, self.rule.k_max), np.int32)
         for first, block in self._blocks(source, order, groups):
             out[first : first + len(block)] = block
@@ -126,7 +130,7 @@ class FittedDecision:
         scores, groups, exclude, nan, threads
             As in `lists`.
         """
-        source, order = open_for_lists(self.repair, scores, None, exclude, nan, threads)
+        source, order = self._open(scores, None, groups, exclude, nan, threads)
         return self._blocks(source, order, groups)
 
     def evaluate(
@@ -153,11 +157,23 @@ class FittedDecision:
             and recall over all cells, and the mean share of missed labels of rows with a true one
             and of wrong slots.
         """
-        source, order = open_for_lists(self.repair, scores, labels, exclude, nan, threads)
+        source, order = self._open(scores, labels, groups, exclude, nan, threads)
         return self._total(source, order, groups).result()
 
+    def _open(
+        self,
+        scores: ScoresLike,
+        labels: LabelsLike,
+        groups: Any,
+        exclude: LabelsLike,
+        nan: Nan,
+        threads: int | None,
+    ) -> tuple[Source, Ints | None]:
+        by_group = groups is not None or self.rule.groups is not None
+        return open_for_lists(self.repair, scores, labels, exclude, nan, threads, by_group)
+
     def _total(self, source: Source, order: Ints | None, groups: Any = None) -> ListTotals:
-        places = self.rule.read_groups(groups, source.n_rows)
+        places = read_places(self.rule, groups, source)
         maps = self.repair._maps(order)
         totals = ListTotals(maps, _in_order(self.rule, order), places, source.has_labels)
         return source.run(totals, what="making lists")
@@ -165,12 +181,11 @@ class FittedDecision:
     def _blocks(
         self, source: Source, order: Ints | None, groups: Any
     ) -> Iterator[tuple[int, Columns]]:
-        places = self.rule.read_groups(groups, source.n_rows)
+        places = read_places(self.rule, groups, source)
         maps, rule = self.repair._maps(order), _in_order(self.rule, order)
 
         def show(panel: Panel) -> Columns:
-            here = places[panel.first_row : panel.first_row + panel.n_rows]
-            return list_block(panel, maps, rule, here).columns
+            return list_block(panel, maps, rule, places).columns
 
         return source.map(show, what="making lists")
 
@@ -313,6 +328,13 @@ def _in_order(rule: ListRule, order: Ints | None) -> ListRule:
     return replace(rule, thresholds=rule.thresholds[order])
 
 
+def read_places(rule: ListRule, groups: Any, source: Source) -> Ints | None:
+    """Place of the group of every row; None without groups, which counts no rows of a table."""
+    if rule.groups is None and groups is None:
+        return None
+    return rule.read_groups(groups, source.n_rows)
+
+
 def open_for_lists(
     repair: FittedRepair,
     scores: ScoresLike,
@@ -320,14 +342,17 @@ def open_for_lists(
     exclude: LabelsLike,
     nan: Nan,
     threads: int | None,
+    by_group: bool,
 ) -> tuple[Source, Ints | None]:
     """The rows, and the position of their labels among those of the repair."""
     source, order = repair._open(scores, exclude, nan, threads, labels)
     if not source.ordered:
-        raise InvalidInput(
-            "decisions are for rows of this machine, got a Spark table. Repair it there with "
-            "transform, and export the thresholds with to_sql(dialect='spark')."
-        )
+        reject_stage(repair.maps, "a table")
+        if by_group:
+            raise InvalidInput(
+                "groups go with rows of this machine, got a Spark table, whose rows have no "
+                "order. Fit a decision on the rows of each group."
+            )
     if source.sample_weight is not None:
         raise InvalidInput("decisions need rows that count alike, got rows with a sample_weight.")
     return source, order

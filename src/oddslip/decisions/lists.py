@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.labels import DenseLabels
 from oddslip.core.panel import Panel, SparsePanel
-from oddslip.core.tally import MergeableTally
+from oddslip.core.tally import MergeableTally, State
 from oddslip.core.types import Bools, Floats, Ints, JsonObject
 from oddslip.decisions.list_rule import SCALE, ListRule, units_of
 
@@ -49,12 +49,29 @@ def _without(panel: Panel, hidden: Bools) -> Panel:
     return block
 
 
-def list_block(panel: Panel, maps: LabelMaps, rule: ListRule, groups: Ints) -> RankedBlock:
-    """The labels to show of each row; the slots that follow them are empty."""
+def places_in(panel: Panel, groups: Ints | None) -> Ints:
+    """Place of the group of each row of a block; 0 without groups."""
+    if groups is None:
+        return np.zeros(panel.n_rows, np.int64)
+    return groups[panel.first_row : panel.first_row + panel.n_rows]
+
+
+def list_cells(panel: Panel, *, maps: LabelMaps, rule: ListRule) -> tuple[Columns, Floats]:
+    """The labels to show of each row of a table, with their probabilities."""
+    block = list_block(panel, maps, rule, None)
+    return block.columns, block.probabilities
+
+
+def list_block(panel: Panel, maps: LabelMaps, rule: ListRule, groups: Ints | None) -> RankedBlock:
+    """The labels to show of each row; the slots that follow them are empty.
+
+    ``groups`` are the places of the groups of all rows of the panel's source, if there are any.
+    """
+    places = places_in(panel, groups)
     if rule.form == "threshold":
-        return rank_block(panel, maps, rule.k_max, rule.cutoffs(groups))
+        return rank_block(panel, maps, rule.k_max, rule.cutoffs(places))
     block = rank_block(panel, maps, rule.k_max)
-    lengths = rule.lengths(block.probabilities, block.totals, groups)
+    lengths = rule.lengths(block.probabilities, block.totals, places)
     hidden = np.arange(rule.k_max) >= lengths[:, None]
     columns = np.where(hidden, np.int32(-1), block.columns)
     return RankedBlock(columns, np.where(hidden, np.nan, block.probabilities), block.totals)
@@ -68,7 +85,7 @@ class ListTotals(MergeableTally):
     maps : LabelMaps
     rule : ListRule
         With thresholds in the order of the maps.
-    groups : ndarray of shape (n_rows,)
+    groups : ndarray of shape (n_rows,) or None
         Place of the group of every row.
     labelled : bool
         Whether rows have true labels.
@@ -78,7 +95,9 @@ class ListTotals(MergeableTally):
     UNITS = ("expected_hits", "expected_true", "missed", "wrong", "missed_squares", "wrong_squares")
     JOINED: ClassVar = dict.fromkeys((*COUNTS, *UNITS), "add")
 
-    def __init__(self, maps: LabelMaps, rule: ListRule, groups: Ints, labelled: bool) -> None:
+    def __init__(
+        self, maps: LabelMaps, rule: ListRule, groups: Ints | None, labelled: bool
+    ) -> None:
         self.maps, self.rule, self.groups, self.labelled = maps, rule, groups, labelled
         self.n_rows = self.n_shown = self.n_empty = self.n_hits = self.n_true = 0
         self.n_with_true = self.expected_hits = self.expected_true = self.missed = self.wrong = 0
@@ -86,8 +105,7 @@ class ListTotals(MergeableTally):
 
     def add(self, panel: Panel) -> None:
         """Make the lists of one block."""
-        groups = self.groups[panel.first_row : panel.first_row + panel.n_rows]
-        block = list_block(panel, self.maps, self.rule, groups)
+        block = list_block(panel, self.maps, self.rule, self.groups)
         shown = (block.columns >= 0).sum(axis=1)
         self.n_rows += panel.n_rows
         self.n_shown += int(shown.sum())
@@ -105,6 +123,17 @@ class ListTotals(MergeableTally):
         self.missed, self.wrong = self.missed + _sum(missed), self.wrong + _sum(wrong)
         self.missed_squares += _sum(missed**2)
         self.wrong_squares += _sum(wrong**2)
+
+    def state(self) -> State:
+        """Each sum as a multiple of 2**32 and a rest: units may outgrow 64 bits."""
+        sums = {name: divmod(getattr(self, name), SCALE) for name in self.JOINED}
+        return {name: (np.array(parts), "add") for name, parts in sums.items()}
+
+    def restore(self, state: State) -> None:
+        """Replace the sums."""
+        for name in self.JOINED:
+            high, low = state[name][0].tolist()
+            setattr(self, name, high * SCALE + low)
 
     def result(self) -> JsonObject:
         """Means over rows, and precision and recall over all cells; None where undefined."""

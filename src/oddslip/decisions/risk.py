@@ -17,7 +17,7 @@ from oddslip.core.panel import Panel
 from oddslip.core.tally import MergeableTally
 from oddslip.core.types import Floats, Ints
 from oddslip.decisions.list_rule import SCALE, mass_before
-from oddslip.decisions.lists import RankedBlock, rank_block, true_slots
+from oddslip.decisions.lists import RankedBlock, places_in, rank_block, true_slots
 
 Loss = Literal["missed", "wrong"]
 Family = Literal["common_threshold", "length", "row"]
@@ -45,7 +45,7 @@ class RiskTally(MergeableTally):
     loss : {"missed", "wrong"}
     family : {"common_threshold", "length", "row"}
     k_max, n_groups : int
-    groups : ndarray of shape (n_rows,)
+    groups : ndarray of shape (n_rows,) or None
         Place of the group of every row.
     """
 
@@ -61,7 +61,7 @@ class RiskTally(MergeableTally):
         family: Family,
         k_max: int,
         n_groups: int,
-        groups: Ints,
+        groups: Ints | None,
     ) -> None:
         self.maps, self.loss, self.family = maps, loss, family
         self.k_max, self.n_groups, self.groups = k_max, n_groups, groups
@@ -72,7 +72,7 @@ class RiskTally(MergeableTally):
 
     def add(self, panel: Panel) -> None:
         """Collect one block of rows."""
-        groups = self.groups[panel.first_row : panel.first_row + panel.n_rows]
+        groups = places_in(panel, self.groups)
         block = rank_block(panel, self.maps, self.k_max)
         entries = enter(block, self.family)
         if self.loss == "missed":

@@ -83,6 +83,9 @@ def _rule_sentence(decision: FittedDecision) -> str:
     if rule.form == "threshold":
         assert rule.thresholds is not None
         used = np.unique(np.maximum(rule.thresholds, level))
+        used = used[np.isfinite(used)]  # a label without a threshold is never shown
+        if not used.size:
+            return "Show no label of any row."
         span = f"{used[0]:.4g}" if used.size == 1 else f"{used[0]:.4g} to {used[-1]:.4g}"
         return f"Show labels whose probability reaches {span}, {most}."
     target = "" if rule.form == "f1" else f" {level:.4g}"

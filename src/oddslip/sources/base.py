@@ -91,6 +91,10 @@ class Source(ABC):
         """The top K of every row of a table, by the scores or by maps of them, as a table."""
         raise NotImplementedError
 
+    def show(self, choose: Callable[..., Any], **options: Any) -> Any:
+        """The labels that are chosen of every row of a table, as a table."""
+        raise NotImplementedError
+
     def transform(self, maps: Any, dtype: Any = None) -> Any:
         """Calibrated scores of every row of a table, as a table."""
         raise NotImplementedError

@@ -216,6 +216,16 @@ def open_source(
     return _without_cells(_open_whole(scores, labels, options), options)
 
 
+def open_like(
+    scores: ScoresLike, layout: Any, *, kind: Kind | None, label_names: Sequence[str] | None
+) -> ScoresLike:
+    """A Spark table opened with the columns of a layout, or None; other scores unchanged."""
+    if not is_spark(scores):
+        return scores
+    columns: Any = {"scores": layout.scores, "row_id": layout.row_id} if layout else {}
+    return open_source(scores, kind=kind, label_names=label_names, **columns)
+
+
 def _without_cells(whole: Source, options: SourceOptions) -> Source:
     """The source without excluded and missing cells."""
     if options.exclude is None and (options.nan == "refuse" or isinstance(whole, SparseSource)):

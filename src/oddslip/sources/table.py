@@ -8,12 +8,13 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k, check_names, take_cells
 from oddslip.core.row_ids import Keys, need_ids
 from oddslip.core.tally import MergeableTally
-from oddslip.core.types import Ints, LabelsLike, ScoresLike
+from oddslip.core.types import Array, Ints, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.sources.base import MAX_SMALL_ROWS, Source
@@ -191,10 +192,16 @@ class TableSource(Source):
 
     def rank(self, k: int, maps: Any = None) -> Any:
         """The top K of every row, by the scores or by maps of them, as a table."""
-        k = check_k(k, self.n_labels)
+        return self.show(rank_cells, k=check_k(k, self.n_labels), maps=maps)
+
+    def show(self, choose: Callable[..., Any], **options: Any) -> Any:
+        """The labels that ``choose(panel, **options)`` gives for every row, as a table.
+
+        It is an importable function, and gives columns, -1 in empty slots, and their values.
+        """
         label = "int" if self.label_names is None else "string"
         top = f"array<struct<label: {label}, score: double>>"
-        return self._attach(rank_rows, {"top": top}, k=k, maps=maps)
+        return self._attach(show_rows, {"top": top}, choose=choose, **options)
 
     def transform(self, maps: Any, dtype: Any = None) -> Any:
         """Calibrated scores of every row, as a table."""
@@ -231,11 +238,17 @@ class TableSource(Source):
         return self.blocks()
 
 
-def rank_rows(panel: Panel, *, k: int, maps: Any) -> dict[str, pa.Array]:
+def show_rows(panel: Panel, *, choose: Callable[..., Any], **options: Any) -> dict[str, pa.Array]:
+    """The chosen labels of each row of a panel."""
+    panel = panel.checked()
+    columns, values = choose(panel, **options)
+    return {"top": top_of_panel(panel, columns=columns, values=values)}
+
+
+def rank_cells(panel: Panel, *, k: int, maps: Any) -> tuple[NDArray[np.int32], Array]:
     """The top K of each row of a panel; of calibrated scores only those K are computed."""
     from oddslip.kernels.topk import rank_keys, rank_lists
 
-    panel = panel.checked()
     if maps is not None:
         columns = maps.rank_panel(panel, k)
     elif isinstance(panel, SparsePanel):
@@ -247,7 +260,7 @@ def rank_rows(panel: Panel, *, k: int, maps: Any) -> dict[str, pa.Array]:
         there = columns >= 0  # -1 where candidates are too few
         raw, values = values[there], np.full(columns.shape, np.nan)
         values[there] = maps.probabilities_at(raw, columns[there])
-    return {"top": top_of_panel(panel, columns=columns, values=values)}
+    return columns, values
 
 
 def transform_rows(panel: Panel, *, maps: Any, dtype: Any, name: str) -> dict[str, pa.Array]:

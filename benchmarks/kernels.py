@@ -222,7 +222,7 @@ def _logistic_cases(size: Size) -> Iterator[Case]:
 
 
 def _maps_of(form: str, n_labels: int) -> Any:
-    from oddslip.calibrators.maps import LabelMaps
+    from oddslip.repairs.maps import LabelMaps
 
     zeros, rng = np.zeros(n_labels), np.random.default_rng(5)
     if form == "knots":

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.datasets.synthetic import SyntheticPair, synthetic_pair
 from oddslip.errors import InvalidInput
+from oddslip.repairs.fitted_repair import FittedRepair
 from oddslip.selection import Repair
 from oddslip.serving.check import CheckResult, check
 

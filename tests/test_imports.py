@@ -10,7 +10,16 @@ ROOT = Path(oddslip.__file__).parent
 BASE = {"errors", "kernels"}
 CORE = BASE | {"io", "core"}
 ROWS = CORE | {"sources", "tallies"}
-VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis", "planning", "serving"}
+VERBS = {
+    "metrics",
+    "shifts",
+    "repairs",
+    "calibrators",
+    "selection",
+    "diagnosis",
+    "planning",
+    "serving",
+}
 VERBS |= {"decisions"}
 # Lowest first. A package may import those of its set, and itself.
 MAY_IMPORT = {
@@ -24,19 +33,20 @@ MAY_IMPORT = {
     "tallies": CORE | {"sources"},
     "metrics": ROWS,
     "shifts": ROWS,
-    "calibrators": ROWS,
-    "selection": ROWS | {"metrics", "calibrators"},
-    "diagnosis": ROWS | {"metrics", "shifts", "calibrators", "selection"},
-    "decisions": ROWS | {"metrics", "calibrators"},
+    "repairs": ROWS,
+    "calibrators": ROWS | {"repairs"},
+    "selection": ROWS | {"metrics", "repairs", "calibrators"},
+    "diagnosis": ROWS | {"metrics", "shifts", "repairs", "calibrators", "selection"},
+    "decisions": ROWS | {"metrics", "repairs"},
     "planning": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis", "adapters"},
-    "serving": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis", "decisions"},
+    "serving": ROWS | {"metrics", "shifts", "repairs", "diagnosis", "decisions"},
     "reports": VERBS | {"errors", "core", "io"},
     "adapters": CORE,
-    "learners": ROWS | {"spark", "metrics", "adapters", "calibrators", "selection"},
-    "folding": CORE | {"adapters", "calibrators", "serving"},
-    "sklearn": ROWS | {"metrics", "calibrators", "selection", "learners", "adapters"},
+    "learners": ROWS | {"spark", "metrics", "adapters", "selection"},
+    "folding": CORE | {"adapters", "repairs", "serving"},
+    "sklearn": ROWS | {"metrics", "repairs", "selection", "learners", "adapters"},
     "datasets": CORE,
-    "mlflow": CORE | {"calibrators", "diagnosis", "reports", "serving"},
+    "mlflow": CORE | {"repairs", "calibrators", "diagnosis", "reports", "serving"},
     "cli": None,  # everything
     "__init__": None,
     "__main__": {"cli"},
@@ -52,7 +62,7 @@ WHEN_CALLED = {
     "selection/repair.py": {"reports"},
     "metrics/evaluation.py": {"reports"},
     "metrics/reliability.py": {"reports"},
-    "calibrators/fitted_repair.py": {"reports", "serving"},
+    "repairs/fitted_repair.py": {"reports", "serving"},
     "decisions/decision.py": {"reports"},
     "decisions/fitted_decision.py": {"reports", "serving"},
 }

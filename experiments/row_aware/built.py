@@ -11,11 +11,11 @@ from experiments.row_aware.panels import Scored
 from experiments.store import row_precisions
 from oddslip.calibrators import row_aware as maps_module
 from oddslip.calibrators.policy import DeadLabelPolicy
-from oddslip.calibrators.repair_file import STAGE_NUMBERS
 from oddslip.core.labels import DenseLabels
 from oddslip.core.panel import Panel
 from oddslip.core.passes import run
 from oddslip.metrics.at_k import Scoring
+from oddslip.repairs.repair_file import STAGE_NUMBERS
 from oddslip.selection import row_aware as stage_module
 from oddslip.selection.candidates import RAW
 from oddslip.selection.row_aware import try_stage

@@ -14,7 +14,7 @@ from experiments.row_aware.stages import DEPTH, N_DIMENSIONS, STAGES
 from experiments.row_aware.study import PEER, Cells
 from experiments.selection.page import HARM, summarise
 from experiments.text import paragraph
-from oddslip.calibrators.row_aware import N_PARTNERS
+from oddslip.repairs.row_aware import N_PARTNERS
 from oddslip.selection.rules import ROW_GUARD
 
 # Set on the cells of `TUNED`, before any other cell was measured, like all constants of the stages.

@@ -20,7 +20,6 @@ from experiments.row_aware.panels import DATASETS, Panel, Scored, list_panels
 from experiments.row_aware.stages import STAGES, Rows, fit_stage
 from experiments.selection.cells import PAPER_RULE, choose, measure_on_test
 from experiments.store import RESULTS, CellStore, check_names, row_precisions
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import DeadLabelPolicy, find_prior, find_unobservable
 from oddslip.core import panel as core_panel
 from oddslip.core.labels import DenseLabels, LabelTotals
@@ -28,6 +27,7 @@ from oddslip.core.passes import run
 from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.metrics.at_k import Scoring
+from oddslip.repairs.maps import LabelMaps
 from oddslip.selection.candidates import HIERARCHICAL, RAW, read_candidate
 from oddslip.selection.rules import RULES
 from oddslip.selection.trials import Trials, try_candidates

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from experiments.bootstrap import mean_with_interval
 from experiments.folds import numbered_folds
 from experiments.store import row_precisions
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import DeadLabelPolicy
 from oddslip.core.panel import Panel
 from oddslip.core.passes import run
 from oddslip.metrics.at_k import Scoring
+from oddslip.repairs.maps import LabelMaps
 from oddslip.selection.candidates import PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
 from oddslip.selection.rules import RULES, Rule
 from oddslip.selection.trials import Trials, try_candidates

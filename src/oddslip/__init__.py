@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from oddslip import serving as serving
     from oddslip import shifts as shifts
     from oddslip.adapters import panel_from
-    from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
     from oddslip.core.panel import Panel
     from oddslip.decisions.decision import Decision
     from oddslip.decisions.fitted_decision import FittedDecision, load_decision
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from oddslip.metrics.ranking import rank
     from oddslip.planning.plan import Plan, plan
     from oddslip.planning.rounds import Rounds, RoundsRecorder, by_rounds
+    from oddslip.repairs.fitted_repair import FittedRepair, load_repair
     from oddslip.selection.repair import Repair
     from oddslip.serving.check import CheckResult, check
     from oddslip.sklearn.classifier import RepairedClassifier
@@ -52,7 +52,7 @@ _PUBLIC = {
     "Estimate": "oddslip.metrics.evaluation",
     "Evaluation": "oddslip.metrics.evaluation",
     "FittedDecision": "oddslip.decisions.fitted_decision",
-    "FittedRepair": "oddslip.calibrators.fitted_repair",
+    "FittedRepair": "oddslip.repairs.fitted_repair",
     "InvalidInput": "oddslip.errors",
     "MatchedPair": "oddslip.learners.pairs",
     "MissingDependency": "oddslip.errors",
@@ -72,7 +72,7 @@ _PUBLIC = {
     "evaluate": "oddslip.metrics.evaluation",
     "fold": "oddslip.folding.fold",
     "load_decision": "oddslip.decisions.fitted_decision",
-    "load_repair": "oddslip.calibrators.fitted_repair",
+    "load_repair": "oddslip.repairs.fitted_repair",
     "map_at_k_scorer": "oddslip.sklearn.scorer",
     "open_source": "oddslip.sources",
     "panel_from": "oddslip.adapters",

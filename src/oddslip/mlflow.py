@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from oddslip import __version__
 from oddslip.calibrators.base import ScoreTransformer
-from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.core.arguments import check_k
 from oddslip.diagnosis.result import Diagnosis
 from oddslip.errors import InvalidInput, MissingDependency
+from oddslip.repairs.fitted_repair import FittedRepair
 from oddslip.serving.export import describe_repair
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from scipy import sparse
 
 import oddslip
 from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
-from oddslip.calibrators.repair_file import read_repair_file
-from oddslip.calibrators.row_aware import RowAwareMaps
 from oddslip.cli.app import main
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.repairs.repair_file import read_repair_file
+from oddslip.repairs.row_aware import RowAwareMaps
 from oddslip.selection.rules import RULES
 from oddslip.serving import load_runtime
 
@@ -210,7 +210,7 @@ def test_on_the_command_line_what_was_saved_can_be_applied(tmp_path, monkeypatch
 def test_counts_that_no_present_cells_can_have_left_are_refused(
     array, at, value, line, tmp_path, monkeypatch
 ):
-    import oddslip.calibrators.repair_file as stored
+    import oddslip.repairs.repair_file as stored
 
     repair = fit("rule isotonic", "NaN absent")
     arrays = repair.fingerprint.to_arrays()

@@ -11,7 +11,6 @@ import pytest
 import oddslip
 from oddslip.calibrators import Isotonic, build_calibrator
 from oddslip.calibrators.base import RisenDeadLabels
-from oddslip.calibrators.fingerprint import TopKTally
 from oddslip.calibrators.logistic.moments import Moments, Ranges, SumsAt
 from oddslip.calibrators.policy import CheckedScores
 from oddslip.core.panel import Panel, read_sample_weight
@@ -30,6 +29,7 @@ from oddslip.metrics.at_k import Scoring
 from oddslip.metrics.evaluation import MetricTally
 from oddslip.metrics.ranking import RankingTally
 from oddslip.metrics.reliability import ReliabilityTally
+from oddslip.repairs.fingerprint import TopKTally
 from oddslip.selection.fold_counts import FoldCounter, FoldTally, PooledBuckets, PositiveTally
 from oddslip.selection.folds import assign_folds
 from oddslip.selection.row_aware import CellTally, PositiveRows

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from tests.decisions import decision_oracle as brute_force
 
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.passes import run
 from oddslip.decisions.list_rule import SCALE
 from oddslip.decisions.repaired_rows import RepairedRows
 from oddslip.decisions.threshold_counts import ThresholdCounts, grid
 from oddslip.decisions.thresholds import Aim, find_fitted, find_plug_in, shrink
+from oddslip.repairs.maps import LabelMaps
 from oddslip.sources import open_source
 
 N_PANELS = 200

@@ -236,7 +236,7 @@ def test_seven_candidates_share_one_isotonic_and_one_pooled_fit_per_fold(monkeyp
 
 
 def test_a_label_beyond_the_reach_of_any_tau_is_ranked_once(monkeypatch):
-    from oddslip.calibrators.maps import LabelMaps
+    from oddslip.repairs.maps import LabelMaps
 
     ranked = []
     rank = LabelMaps.rank_panel

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from oddslip.calibrators.fitted_repair import FittedRepair
-from oddslip.calibrators.policy import LabelRecord
-from oddslip.calibrators.row_aware import add_stage
-from oddslip.calibrators.row_stage import RowStage
+from oddslip.repairs.fitted_repair import FittedRepair
+from oddslip.repairs.label_record import LabelRecord
+from oddslip.repairs.row_aware import add_stage
+from oddslip.repairs.row_stage import RowStage
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "calibrators"))
 from map_worlds import draw_maps, draw_scores

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import oddslip
-from oddslip.calibrators.fingerprint import take_fingerprint
+from oddslip.repairs.fingerprint import take_fingerprint
 from oddslip.serving.monitor import compare_with_calibration
 from oddslip.serving.performance import perform, rank_by_prior
 from oddslip.sources import open_source

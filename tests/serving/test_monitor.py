@@ -8,9 +8,9 @@ from scipy import stats
 
 import oddslip
 from experiments.monitor_simulation import CALIBRATION_ROWS, draw_world
-from oddslip.calibrators.fingerprint import take_fingerprint
-from oddslip.calibrators.prior_shift import count_above, cut_places
 from oddslip.core.proportions import odds_apart, rate_chances, smallest_chance
+from oddslip.repairs.fingerprint import take_fingerprint
+from oddslip.repairs.prior_shift import count_above, cut_places
 from oddslip.serving.monitor import FAMILY, compare_with_calibration
 from oddslip.shifts import realized_shift
 from oddslip.sources import open_source

@@ -10,10 +10,10 @@ import onnxruntime
 import pytest
 
 import oddslip
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.cli.app import main
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import IDENTITY
+from oddslip.repairs.maps import LabelMaps
 from oddslip.serving.onnx import repair_graph
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -8,8 +8,8 @@ import pytest
 from scipy.special import expit, logit
 
 import oddslip
-from oddslip.calibrators.repair_file import read_repair_file
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.repairs.repair_file import read_repair_file
 from oddslip.serving import load_runtime
 from oddslip.serving.json import describe_maps
 

@@ -13,17 +13,17 @@ from scipy import sparse
 
 import oddslip
 from oddslip.calibrators import map_forms
-from oddslip.calibrators.repair_file import read_repair_file
 from oddslip.errors import InvalidInput
 from oddslip.io import files
 from oddslip.kernels import maps as kernel
 from oddslip.kernels.maps import AFFINE, BETA
+from oddslip.repairs.repair_file import read_repair_file
 from oddslip.serving import Runtime, load_runtime
 
 sys.path.insert(0, str(Path(__file__).parent))
 from repair_worlds import as_repair, draw_repair
 
-from oddslip.calibrators.maps import LabelMaps
+from oddslip.repairs.maps import LabelMaps
 
 N_REPAIRS = 1000
 PACKAGE = Path(oddslip.__file__).parent

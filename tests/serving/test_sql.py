@@ -19,9 +19,9 @@ import pytest
 
 import oddslip
 from oddslip.calibrators import Beta, Isotonic
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.cli.app import main
 from oddslip.errors import InvalidInput
+from oddslip.repairs.maps import LabelMaps
 from oddslip.serving.map_pieces import cut_pieces
 from oddslip.serving.sql import DIALECTS, write_sql
 

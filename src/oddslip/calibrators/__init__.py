@@ -9,20 +9,20 @@ from oddslip.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from oddslip.calibrators.catalogue import build_calibrator
-    from oddslip.calibrators.fingerprint import Fingerprint
-    from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
     from oddslip.calibrators.fixed import Inversion, Popularity, Raw
     from oddslip.calibrators.hierarchical import Hierarchical, HierarchicalIsotonic
     from oddslip.calibrators.isotonic import Ceiling, Isotonic, PooledIsotonic
     from oddslip.calibrators.label_free import LabelFree
     from oddslip.calibrators.logistic.estimators import Beta, Offset, Platt, Temperature
-    from oddslip.calibrators.prior_shift import PriorShift
+    from oddslip.repairs.fingerprint import Fingerprint
+    from oddslip.repairs.fitted_repair import FittedRepair, load_repair
+    from oddslip.repairs.prior_shift import PriorShift
 
 _PUBLIC = {
     "Beta": "oddslip.calibrators.logistic.estimators",
     "Ceiling": "oddslip.calibrators.isotonic",
-    "Fingerprint": "oddslip.calibrators.fingerprint",
-    "FittedRepair": "oddslip.calibrators.fitted_repair",
+    "Fingerprint": "oddslip.repairs.fingerprint",
+    "FittedRepair": "oddslip.repairs.fitted_repair",
     "Hierarchical": "oddslip.calibrators.hierarchical",
     "HierarchicalIsotonic": "oddslip.calibrators.hierarchical",
     "Inversion": "oddslip.calibrators.fixed",
@@ -32,11 +32,11 @@ _PUBLIC = {
     "Platt": "oddslip.calibrators.logistic.estimators",
     "PooledIsotonic": "oddslip.calibrators.isotonic",
     "Popularity": "oddslip.calibrators.fixed",
-    "PriorShift": "oddslip.calibrators.prior_shift",
+    "PriorShift": "oddslip.repairs.prior_shift",
     "Raw": "oddslip.calibrators.fixed",
     "Temperature": "oddslip.calibrators.logistic.estimators",
     "build_calibrator": "oddslip.calibrators.catalogue",
-    "load_repair": "oddslip.calibrators.fitted_repair",
+    "load_repair": "oddslip.repairs.fitted_repair",
 }
 
 __all__ = [

@@ -12,17 +12,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from oddslip.calibrators.fingerprint import Expected, take_fingerprint
-from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.logistic.moments import Cells, Summary
-from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import DeadLabelPolicy, Fitted, LabelRecord, record_policy
+from oddslip.calibrators.policy import DeadLabelPolicy, Fitted, record_policy
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.passes import Passes, run, without_passes
 from oddslip.core.tally import MergeableTally
 from oddslip.core.types import Array, Bools, FilePath, Ints, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label
+from oddslip.repairs.fingerprint import Expected, take_fingerprint
+from oddslip.repairs.fitted_repair import FittedRepair
+from oddslip.repairs.label_record import LabelRecord
+from oddslip.repairs.maps import LabelMaps
 from oddslip.sources import Source
 from oddslip.sources.open import Nan, is_spark, kind_for, open_like, open_rows
 

@@ -7,11 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from oddslip.calibrators.base import Calibrator
-from oddslip.calibrators.map_forms import Scale
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import (
     Fitted,
-    LabelRecord,
     build_maps,
     count_checked,
     record_alike,
@@ -23,6 +20,9 @@ from oddslip.core.passes import Passes
 from oddslip.core.types import PerLabel
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, CONSTANT, IDENTITY
+from oddslip.repairs.label_record import LabelRecord
+from oddslip.repairs.map_forms import Scale
+from oddslip.repairs.maps import LabelMaps
 from oddslip.sources import Source
 
 

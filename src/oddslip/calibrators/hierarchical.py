@@ -8,10 +8,8 @@ from scipy.special import expit
 from oddslip.calibrators.base import SummaryCalibrator
 from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, Hyper, fit_hierarchical
 from oddslip.calibrators.logistic.moments import Cells, Summary
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import (
     Fitted,
-    LabelRecord,
     build_maps,
     find_prior,
     find_unobservable,
@@ -24,6 +22,8 @@ from oddslip.core.passes import Passes, without_passes
 from oddslip.core.types import Floats, PerLabel
 from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.kernels.mixture import mix_knots
+from oddslip.repairs.label_record import LabelRecord
+from oddslip.repairs.maps import LabelMaps
 from oddslip.sources import Source
 from oddslip.tallies.cell_counts import Knots, count_cells
 

@@ -11,7 +11,6 @@ from oddslip.calibrators.base import Calibrator, PerLabelCalibrator
 from oddslip.calibrators.policy import (
     DeadPolicy,
     Fitted,
-    LabelRecord,
     build_maps,
     build_shared_maps,
     check_policy,
@@ -22,6 +21,7 @@ from oddslip.core.panel import Kind
 from oddslip.core.passes import Passes
 from oddslip.core.types import Ints, PerLabel
 from oddslip.errors import InvalidInput
+from oddslip.repairs.label_record import LabelRecord
 from oddslip.sources import Source
 from oddslip.tallies.cell_counts import count_cells
 from oddslip.tallies.isotonic_buckets import fit_knots

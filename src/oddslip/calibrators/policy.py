@@ -9,41 +9,22 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.map_forms import Scale
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally
-from oddslip.core.types import Array, Bools, Floats, Ints, PerLabel
+from oddslip.core.types import Array, Bools, Floats, PerLabel
 from oddslip.core.weights import per_label, resolve_weights
 from oddslip.errors import InvalidInput
+from oddslip.repairs.label_record import LabelRecord
+from oddslip.repairs.map_forms import Scale
+from oddslip.repairs.maps import LabelMaps
 from oddslip.sources import Source
 from oddslip.tallies.cell_counts import Knots
 
-Fitted = tuple[LabelMaps, "LabelRecord"]
+Fitted = tuple[LabelMaps, LabelRecord]
 DeadPolicy = Literal["prior", "identity", "exclude"]
 MISSED = 20.0  # positives that a given prior promises: if all stay away, it is not by chance
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelRecord:
-    """What was done to each label.
-
-    ``action`` is "calibrated", or "prior", "identity" or "exclude" for a dead label, or the name
-    of a fallback. ``prior`` is the probability a dead label was given under the prior policy.
-    """
-
-    action: tuple[str, ...]
-    n_positives: Ints
-    prior: Floats
-    prior_source: str
-    dead: Bools
-
-    @property
-    def n_dead(self) -> int:
-        """Labels without enough calibration positives."""
-        return int(self.dead.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

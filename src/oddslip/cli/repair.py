@@ -186,8 +186,8 @@ def apply(
 
       oddslip apply decision.oddslip scores.npy --lists -o lists.parquet
     """
-    from oddslip.calibrators.fitted_repair import check_kind
     from oddslip.core.panel import check_k
+    from oddslip.repairs.fitted_repair import check_kind
     from oddslip.sources.writers import write_ranking, write_scores
 
     if engine == "local":

@@ -11,9 +11,6 @@ from typing import Any, Self
 import numpy as np
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.fingerprint import take_fingerprint
-from oddslip.calibrators.fitted_repair import FittedRepair
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.arguments import check_share, check_whole, is_number
 from oddslip.core.passes import run_passes
 from oddslip.core.row_ids import need_ids
@@ -33,6 +30,9 @@ from oddslip.decisions.threshold_counts import ThresholdCounts
 from oddslip.decisions.thresholds import Aim, find_fitted, find_plug_in, shrink
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import check_choice
+from oddslip.repairs.fingerprint import take_fingerprint
+from oddslip.repairs.fitted_repair import FittedRepair
+from oddslip.repairs.maps import LabelMaps
 from oddslip.sources import Source
 from oddslip.sources.open import Nan, open_like
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oddslip.calibrators.fitted_repair import FittedRepair, repair_of, save_repair
-from oddslip.calibrators.repair_file import RepairFile, read_repair_file
-from oddslip.calibrators.row_aware import reject_stage
 from oddslip.core.panel import Panel
 from oddslip.core.results import html_table, label_frame, name_ranking, plain
 from oddslip.core.types import FilePath, Floats, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.decisions.list_rule import ListRule, read_rule
 from oddslip.decisions.lists import Columns, ListTotals, list_block, list_cells
 from oddslip.errors import InvalidInput
+from oddslip.repairs.fitted_repair import FittedRepair, repair_of, save_repair
+from oddslip.repairs.repair_file import RepairFile, read_repair_file
+from oddslip.repairs.row_aware import reject_stage
 from oddslip.sources import Source
 from oddslip.sources.open import Nan
 

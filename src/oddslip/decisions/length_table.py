@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.panel import Panel
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.types import Floats, JsonObject
@@ -15,6 +14,7 @@ from oddslip.metrics.at_k import METRIC_COLUMN, metric_values
 from oddslip.metrics.bootstrap import BootstrapSums, BootstrapTally, percentile_interval
 from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import Rankings, rank_panel
+from oddslip.repairs.maps import LabelMaps
 
 LengthMetric = Literal["f1", "precision", "recall", "map", "ndcg", "hit_rate"]
 METRICS = ("precision", "recall", "map", "ndcg", "hit_rate")  # in the order of the columns

@@ -172,7 +172,7 @@ def group_names(groups: Any, n_rows: int) -> NDArray[np.str_]:
 
 
 def read_rule(path: Any, stored: Any) -> ListRule:
-    """The validated rule of the file of a repair, see `oddslip.calibrators.repair_file`."""
+    """The validated rule of the file of a repair, see `oddslip.repairs.repair_file`."""
     header, arrays = stored.decision, stored.arrays
     if header is None:
         raise InvalidInput(f"{path} holds a repair without a decision. Make one: oddslip decide.")

@@ -7,12 +7,12 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.labels import DenseLabels
 from oddslip.core.panel import Panel, SparsePanel
 from oddslip.core.tally import MergeableTally, State
 from oddslip.core.types import Bools, Floats, Ints, JsonObject
 from oddslip.decisions.list_rule import SCALE, ListRule, units_of
+from oddslip.repairs.maps import LabelMaps
 
 Columns = NDArray[np.int32]
 

@@ -6,10 +6,10 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.panel import Panel
 from oddslip.core.tally import Tally
 from oddslip.core.types import Floats
+from oddslip.repairs.maps import LabelMaps
 from oddslip.sources import Source
 
 T = TypeVar("T", bound=Tally)

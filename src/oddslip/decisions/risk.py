@@ -12,12 +12,12 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.panel import Panel
 from oddslip.core.tally import MergeableTally
 from oddslip.core.types import Floats, Ints
 from oddslip.decisions.list_rule import SCALE, mass_before
 from oddslip.decisions.lists import RankedBlock, places_in, rank_block, true_slots
+from oddslip.repairs.maps import LabelMaps
 
 Loss = Literal["missed", "wrong"]
 Family = Literal["common_threshold", "length", "row"]

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.catalogue import CATALOGUE
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.formatting import score
 from oddslip.core.panel import Panel, take_cells
 from oddslip.core.results import as_frame, plain
@@ -24,6 +23,7 @@ from oddslip.metrics.bootstrap import BootstrapSums, BootstrapTally, percentile_
 from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import Rankings, RankingTally, rank_panel
 from oddslip.metrics.reliability import N_BINS, count_shown, raw_shown
+from oddslip.repairs.maps import LabelMaps
 from oddslip.shifts import overlap
 from oddslip.sources.views import take_rows
 

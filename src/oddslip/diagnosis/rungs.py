@@ -10,7 +10,6 @@ import numpy as np
 
 from oddslip.calibrators import Ceiling, build_calibrator
 from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import build_maps, find_prior
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
@@ -18,6 +17,7 @@ from oddslip.core.passes import Passes
 from oddslip.core.types import Bools, Floats
 from oddslip.diagnosis.case import Case
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
+from oddslip.repairs.maps import LabelMaps
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import FoldAssignment, HashFolds, assign_folds

@@ -6,11 +6,11 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from oddslip.calibrators.fitted_repair import FittedRepair
-from oddslip.calibrators.map_forms import AFFINE, BETA, CONSTANT, EXCLUDED, IDENTITY, KNOTS
-from oddslip.calibrators.row_aware import reject_stage
 from oddslip.core.types import Floats, Ints
 from oddslip.errors import InvalidInput
+from oddslip.repairs.fitted_repair import FittedRepair
+from oddslip.repairs.map_forms import AFFINE, BETA, CONSTANT, EXCLUDED, IDENTITY, KNOTS
+from oddslip.repairs.row_aware import reject_stage
 
 CERTAIN_NAT = 40.0  # log-odds of a constant probability of 1; float64 rounds its sigmoid to 1
 EXCLUDED_NAT = -700.0  # log-odds of an excluded label: below all others, and still finite

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from oddslip.calibrators.map_forms import CLIP
 from oddslip.core.types import Floats
 from oddslip.errors import InvalidInput
 from oddslip.folding.affine import Affine
+from oddslip.repairs.map_forms import CLIP
 
 
 def fold_sklearn(model: Any, affine: Affine, fold_part: Any) -> Any:

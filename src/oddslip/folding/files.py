@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.core.row_ids import match_labels
 from oddslip.core.types import FilePath
 from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile, first_line
@@ -18,6 +17,7 @@ from oddslip.io.inputs import read_bytes
 from oddslip.io.json import parse_json
 from oddslip.io.paths import natural
 from oddslip.io.progress import progress_bar
+from oddslip.repairs.fitted_repair import FittedRepair
 
 
 def fold_files(repair: FittedRepair, models: Sequence[FilePath], folder: FilePath) -> list[Path]:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from oddslip.adapters import ModelReader
-from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.core.row_ids import match_labels
 from oddslip.core.types import FeaturesLike
 from oddslip.errors import InvalidInput
@@ -17,6 +16,7 @@ from oddslip.folding.affine import Affine, affine_of
 from oddslip.folding.boosters import fold_catboost, fold_lightgbm, fold_xgboost
 from oddslip.folding.estimators import fold_sklearn
 from oddslip.folding.networks import fold_onnx, fold_torch
+from oddslip.repairs.fitted_repair import FittedRepair
 
 
 def fold(model: Any, repair: Any, X: FeaturesLike = None, *, head: str | None = None) -> Any:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rich.padding import Padding
     from rich.table import Table
 
-    from oddslip.calibrators.fitted_repair import FittedRepair
     from oddslip.decisions.fitted_decision import FittedDecision
     from oddslip.diagnosis.decomposition import Decomposition
     from oddslip.diagnosis.findings import Finding
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from oddslip.metrics.evaluation import Comparison, Evaluation
     from oddslip.planning.plan import Plan
     from oddslip.planning.rounds import Rounds
+    from oddslip.repairs.fitted_repair import FittedRepair
     from oddslip.selection.repair import SelectionTable
 
 

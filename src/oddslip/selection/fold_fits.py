@@ -20,11 +20,9 @@ from oddslip.calibrators import build_calibrator
 from oddslip.calibrators.fixed import build_inversion_maps, build_raw_maps
 from oddslip.calibrators.hierarchical import MANY_LABELS, STRENGTH, mix_maps
 from oddslip.calibrators.logistic.moments import Summary
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import (
     DeadLabelPolicy,
     Fitted,
-    LabelRecord,
     build_maps,
     build_shared_maps,
     record_alike,
@@ -37,6 +35,8 @@ from oddslip.core.threads import release_memory
 from oddslip.core.types import Floats, Ints
 from oddslip.io.progress import progress_bar
 from oddslip.kernels.maps import AFFINE, CLIP
+from oddslip.repairs.label_record import LabelRecord
+from oddslip.repairs.maps import LabelMaps
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fold_counts import FoldedPositives, FoldStatistics, summaries_bytes
 from oddslip.sources import Source

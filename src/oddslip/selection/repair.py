@@ -10,7 +10,6 @@ from typing import Any
 
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.base import FitResult, ScoreTransformer
-from oddslip.calibrators.fingerprint import Expected
 from oddslip.calibrators.policy import (
     DeadLabelPolicy,
     DeadPolicy,
@@ -26,6 +25,7 @@ from oddslip.core.weights import by_label, resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import Scoring, metric_name, resolve_propensities
 from oddslip.metrics.evaluation import Estimate
+from oddslip.repairs.fingerprint import Expected
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import FoldAssignment, assign_folds
 from oddslip.selection.row_aware import (

@@ -18,10 +18,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import expit
 
-from oddslip.calibrators.maps import LabelMaps, rank_values
-from oddslip.calibrators.policy import DeadLabelPolicy, LabelRecord, find_prior, find_unobservable
-from oddslip.calibrators.row_aware import RowAwareMaps, add_stage, relate_labels
-from oddslip.calibrators.row_stage import RowStage
+from oddslip.calibrators.policy import DeadLabelPolicy, find_prior, find_unobservable
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Panel
 from oddslip.core.passes import Passes
@@ -29,6 +26,10 @@ from oddslip.core.row_ids import sample_keys
 from oddslip.core.tally import MergeableTally, TallyGroup
 from oddslip.core.types import Array, Bools, Floats, Ints
 from oddslip.metrics.at_k import Scoring
+from oddslip.repairs.label_record import LabelRecord
+from oddslip.repairs.maps import LabelMaps, rank_values
+from oddslip.repairs.row_aware import RowAwareMaps, add_stage, relate_labels
+from oddslip.repairs.row_stage import RowStage
 from oddslip.selection.candidates import HIERARCHICAL, RAW, Candidate
 from oddslip.selection.folds import FoldAssignment
 from oddslip.selection.trials import Trials, TrialTally

@@ -20,7 +20,6 @@ import numpy as np
 
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.logistic.moments import Ranges
-from oddslip.calibrators.maps import PATIENCE, LabelMaps
 from oddslip.calibrators.policy import DeadLabelPolicy, find_prior, find_unobservable
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Panel, check_k
@@ -37,6 +36,7 @@ from oddslip.metrics.at_k import (
     metric_values,
 )
 from oddslip.metrics.ranking import Rankings
+from oddslip.repairs.maps import PATIENCE, LabelMaps
 from oddslip.selection.candidates import RAW, Candidate
 from oddslip.selection.fold_counts import (
     FoldCounter,

@@ -9,12 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.fingerprint import Fingerprint, take_fingerprint
-from oddslip.calibrators.fitted_repair import (
-    FittedRepair,
-    align_labels,
-    rank_mapped,
-)
 from oddslip.core.arguments import check_replicates, check_seed, is_number
 from oddslip.core.formatting import count_of, estimated, score, signed_estimate
 from oddslip.core.panel import Kind, check_k
@@ -29,6 +23,12 @@ from oddslip.io.paths import is_path
 from oddslip.metrics.at_k import NAMES, metric_name
 from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import rank
+from oddslip.repairs.fingerprint import Fingerprint, take_fingerprint
+from oddslip.repairs.fitted_repair import (
+    FittedRepair,
+    align_labels,
+    rank_mapped,
+)
 from oddslip.serving.alarms import (
     COMPARED,
     COMPARED_AT_K,

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from oddslip import __version__
-from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.core.arguments import check_k
 from oddslip.core.results import plain
 from oddslip.core.types import FilePath, Floats, JsonObject
@@ -17,6 +16,7 @@ from oddslip.decisions.list_rule import ListRule
 from oddslip.errors import InvalidInput
 from oddslip.io.files import atomic_write, check_bytes
 from oddslip.io.paths import check_path
+from oddslip.repairs.fitted_repair import FittedRepair
 
 
 @dataclass(frozen=True, slots=True)

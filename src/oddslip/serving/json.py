@@ -6,19 +6,19 @@ import json
 
 import numpy as np
 
-from oddslip.calibrators.fitted_repair import FittedRepair
-from oddslip.calibrators.map_forms import (
+from oddslip.core.types import FilePath, Floats, JsonObject
+from oddslip.decisions.list_rule import ListRule
+from oddslip.io.json import with_checksum
+from oddslip.io.paths import check_path
+from oddslip.repairs.fitted_repair import FittedRepair
+from oddslip.repairs.map_forms import (
     AFFINE,
     BETA,
     CONSTANT,
     KNOTS,
     compared_constants,
 )
-from oddslip.calibrators.row_aware import RowAwareMaps
-from oddslip.core.types import FilePath, Floats, JsonObject
-from oddslip.decisions.list_rule import ListRule
-from oddslip.io.json import with_checksum
-from oddslip.io.paths import check_path
+from oddslip.repairs.row_aware import RowAwareMaps
 from oddslip.serving.export import Export, describe_repair, names_of, write_export
 from oddslip.serving.map_pieces import FORMS
 

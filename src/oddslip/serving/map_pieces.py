@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oddslip.calibrators.map_forms import (
+from oddslip.core.types import Floats
+from oddslip.repairs.map_forms import (
     AFFINE,
     BETA,
     CONSTANT,
@@ -21,7 +22,6 @@ from oddslip.calibrators.map_forms import (
     compared_constants,
     lay_knots,
 )
-from oddslip.core.types import Floats
 
 FORMS = {
     KNOTS: "knots",

@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.fingerprint import NOT_RANKED, Fingerprint, probabilities_of
-from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.prior_shift import (
+from oddslip.core.proportions import odds_apart, rate_chances, smallest_chance
+from oddslip.core.types import Array, Bools, Floats, Ints
+from oddslip.diagnosis.thresholds import MATERIAL
+from oddslip.repairs.fingerprint import NOT_RANKED, Fingerprint, probabilities_of
+from oddslip.repairs.maps import LabelMaps
+from oddslip.repairs.prior_shift import (
     MATERIAL_NAT,
     PriorShift,
     count_above,
     cut_places,
     find_prior_shift,
 )
-from oddslip.core.proportions import odds_apart, rate_chances, smallest_chance
-from oddslip.core.types import Array, Bools, Floats, Ints
-from oddslip.diagnosis.thresholds import MATERIAL
 from oddslip.shifts.realized import match_counts
 from oddslip.tallies.logodds_histogram import edges_of
 

@@ -16,8 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oddslip.calibrators.fitted_repair import FittedRepair
-from oddslip.calibrators.map_forms import (
+from oddslip.core.arguments import check_k
+from oddslip.core.panel import Panel
+from oddslip.core.types import Array, FilePath, Floats, Ints
+from oddslip.decisions.list_rule import ListRule
+from oddslip.errors import InvalidInput, MissingDependency
+from oddslip.io.paths import check_path
+from oddslip.repairs.fitted_repair import FittedRepair
+from oddslip.repairs.map_forms import (
     AFFINE,
     BETA,
     CLIP,
@@ -30,14 +36,8 @@ from oddslip.calibrators.map_forms import (
     compared_constants,
     lay_knots,
 )
-from oddslip.calibrators.row_aware import RowAwareMaps
-from oddslip.calibrators.row_stage import RowStage
-from oddslip.core.arguments import check_k
-from oddslip.core.panel import Panel
-from oddslip.core.types import Array, FilePath, Floats, Ints
-from oddslip.decisions.list_rule import ListRule
-from oddslip.errors import InvalidInput, MissingDependency
-from oddslip.io.paths import check_path
+from oddslip.repairs.row_aware import RowAwareMaps
+from oddslip.repairs.row_stage import RowStage
 from oddslip.serving.export import Export, describe_repair, names_of, simplify, write_export
 
 if TYPE_CHECKING:

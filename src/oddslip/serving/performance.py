@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
 from oddslip.core.arguments import is_number
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel
@@ -28,6 +27,7 @@ from oddslip.metrics.at_k import NAMES, Column, metric_of_sums, metric_values
 from oddslip.metrics.bootstrap import bootstrap_rows, percentile_interval
 from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import Rankings, rank
+from oddslip.repairs.fitted_repair import FittedRepair, load_repair
 from oddslip.shifts.twin import open_twin
 from oddslip.sources import Source
 

@@ -19,7 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.map_forms import (
+from oddslip.core.arguments import check_k, reject_masked
+from oddslip.core.row_ids import counts_up, is_frame, match_labels, row_names
+from oddslip.decisions.list_rule import ListRule, read_rule, units_of
+from oddslip.errors import InvalidInput
+from oddslip.repairs.map_forms import (
     AFFINE,
     BETA,
     CLIP,
@@ -33,12 +37,8 @@ from oddslip.calibrators.map_forms import (
     compared_constants,
     lay_knots,
 )
-from oddslip.calibrators.repair_file import RepairFile, read_repair_file
-from oddslip.calibrators.row_stage import RowStage
-from oddslip.core.arguments import check_k, reject_masked
-from oddslip.core.row_ids import counts_up, is_frame, match_labels, row_names
-from oddslip.decisions.list_rule import ListRule, read_rule, units_of
-from oddslip.errors import InvalidInput
+from oddslip.repairs.repair_file import RepairFile, read_repair_file
+from oddslip.repairs.row_stage import RowStage
 
 Floats = NDArray[np.float64]
 CELLS = 1 << 15  # cells per block, to stay in cache

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oddslip.calibrators.fitted_repair import FittedRepair
-from oddslip.calibrators.map_forms import CLIP, LOWEST
-from oddslip.calibrators.row_aware import reject_stage
 from oddslip.core.arguments import check_k
 from oddslip.core.types import FilePath, Floats
 from oddslip.decisions.list_rule import ListRule
 from oddslip.errors import InvalidInput
 from oddslip.io.paths import check_path
+from oddslip.repairs.fitted_repair import FittedRepair
+from oddslip.repairs.map_forms import CLIP, LOWEST
+from oddslip.repairs.row_aware import reject_stage
 from oddslip.serving.export import Export, describe_repair, names_of, simplify, write_export
 from oddslip.serving.map_pieces import FORMS, Piece, cut_pieces
 

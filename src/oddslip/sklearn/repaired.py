@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from oddslip.adapters import ModelReader
-from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
 from oddslip.core.panel import Panel, check_names
 from oddslip.core.results import name_ranking
 from oddslip.core.row_ids import match_labels
 from oddslip.core.types import FeaturesLike, Floats
 from oddslip.errors import InvalidInput
+from oddslip.repairs.fitted_repair import FittedRepair, load_repair
 
 CLIP = 1e-12  # probabilities are clipped to [CLIP, 1 - CLIP] before taking log-odds
 

@@ -15,12 +15,13 @@ import numpy as np
 from oddslip.calibrators.base import PerLabelCalibrator
 from oddslip.calibrators.logistic.fits import LogisticFit, Status, fit_affine, fit_beta
 from oddslip.calibrators.logistic.moments import Summary
-from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import DeadPolicy, Fitted, LabelRecord, build_maps, check_policy
+from oddslip.calibrators.policy import DeadPolicy, Fitted, build_maps, check_policy
 from oddslip.core.panel import Kind
 from oddslip.core.passes import Passes, without_passes
 from oddslip.core.types import PerLabel
 from oddslip.kernels.maps import CONSTANT
+from oddslip.repairs.label_record import LabelRecord
+from oddslip.repairs.maps import LabelMaps
 from oddslip.sources import Source
 
 

@@ -37,7 +37,7 @@ class PlainMaps(NamedTuple):
     step: bool
 
 
-Maps = Any  # an object with these attributes: `PlainMaps` or `oddslip.calibrators.maps.LabelMaps`
+Maps = Any  # an object with these attributes: `PlainMaps` or `oddslip.repairs.maps.LabelMaps`
 
 
 def check_maps(maps: Maps) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from oddslip.calibrators.fingerprint import Fingerprint
 from oddslip.core.proportions import odds_apart, rate_chances
 from oddslip.core.results import label_frame, plain
 from oddslip.core.types import Array, Bools, Floats, Ints, JsonObject
+from oddslip.repairs.fingerprint import Fingerprint
 
 SURE = 6.63  # twice the gain in log-likelihood: the 1% critical value of a chi-squared test
 MISFIT = 0.01  # probability of any false misfit among all labels

@@ -12,16 +12,16 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.repair_file import (
+from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
+from oddslip.core.tally import MergeableTally, TallyGroup
+from oddslip.core.types import Array, Floats, Ints, JsonObject
+from oddslip.repairs.maps import LabelMaps
+from oddslip.repairs.repair_file import (
     FINGERPRINT_ARRAYS,
     FINGERPRINT_COUNTS,
     UNIT,
     RepairFile,
 )
-from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
-from oddslip.core.tally import MergeableTally, TallyGroup
-from oddslip.core.types import Array, Floats, Ints, JsonObject
 from oddslip.sources import Source
 from oddslip.sources.views import ColumnSource
 from oddslip.tallies.logodds_histogram import LogOddsHistogram, edges_of, n_bins, spread_parts

@@ -9,16 +9,16 @@ from numpy.testing import assert_array_equal
 import oddslip
 from attacks.containers import put_together, take_apart
 from oddslip.calibrators import Isotonic, Platt
-from oddslip.calibrators.fingerprint import (
+from oddslip.core.panel import Panel
+from oddslip.core.tally import TallyGroup
+from oddslip.errors import UnreadableFile
+from oddslip.repairs.fingerprint import (
     TopKTally,
     join_fingerprint,
     probabilities_of,
     take_fingerprint,
 )
-from oddslip.calibrators.repair_file import N_BINS, UNIT
-from oddslip.core.panel import Panel
-from oddslip.core.tally import TallyGroup
-from oddslip.errors import UnreadableFile
+from oddslip.repairs.repair_file import N_BINS, UNIT
 from oddslip.sources import open_source
 from oddslip.tallies.logodds_histogram import LogOddsHistogram, n_bins
 
@@ -85,7 +85,7 @@ def test_the_file_knows_the_number_of_bins_without_the_kernels():
 def test_labels_looked_at_in_parts_give_the_same(repair, monkeypatch):
     source = open_source(np.tile(SCORES, (1, 120)))
     whole = take_fingerprint(source, k=4)
-    monkeypatch.setattr("oddslip.calibrators.fingerprint.SPREAD_BYTES", 0)
+    monkeypatch.setattr("oddslip.repairs.fingerprint.SPREAD_BYTES", 0)
     assert same(take_fingerprint(source, k=4), whole)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import oddslip
-from oddslip.calibrators.fingerprint import probabilities_of, take_fingerprint
-from oddslip.calibrators.prior_shift import SURE, find_prior_shift
 from oddslip.errors import InvalidInput
+from oddslip.repairs.fingerprint import probabilities_of, take_fingerprint
+from oddslip.repairs.prior_shift import SURE, find_prior_shift
 from oddslip.sources import open_source
 
 N_LABELS = 12

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.map_forms import EXCLUDED, IDENTITY, PER_LABEL, PlainMaps
-from oddslip.calibrators.maps import LabelMaps, rank_values
-from oddslip.calibrators.row_stage import RowStage, check_stage
 from oddslip.core.panel import Panel, SparsePanel, check_k
 from oddslip.core.types import Array, Floats, LabelsLike
 from oddslip.errors import InvalidInput
+from oddslip.repairs.map_forms import EXCLUDED, IDENTITY, PER_LABEL, PlainMaps
+from oddslip.repairs.maps import LabelMaps, rank_values
+from oddslip.repairs.row_stage import RowStage, check_stage
 
 PSEUDO_COUNT = 5.0  # rows added to observed and expected co-occurrences
 N_PARTNERS = 32  # labels that support a label

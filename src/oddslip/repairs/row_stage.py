@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.map_forms import LOWEST, Maps
 from oddslip.errors import InvalidInput
+from oddslip.repairs.map_forms import LOWEST, Maps
 
 Floats = NDArray[np.float64]
 

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.map_forms import (
+from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
+from oddslip.core.types import Array, Bools, Floats, Ints, LabelsLike, ScoresLike
+from oddslip.errors import InvalidInput
+from oddslip.repairs.map_forms import (
     PER_LABEL,
     Scale,
     check_maps,
     compared_constants,
 )
-from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
-from oddslip.core.types import Array, Bools, Floats, Ints, LabelsLike, ScoresLike
-from oddslip.errors import InvalidInput
 
 SAMPLE = 64  # rows from which levels are chosen
 PATIENCE = 128  # rows after which choosing levels pays off
@@ -115,7 +115,7 @@ class LabelMaps:
         object.__setattr__(self, "_constants", compared_constants(self))
 
     def _lay_knots(self) -> Floats:
-        """As `oddslip.calibrators.map_forms.lay_knots`, compiled: a fold may have millions."""
+        """As `oddslip.repairs.map_forms.lay_knots`, compiled: a fold may have millions."""
         from oddslip.kernels.maps import KNOTS, fill_knots
 
         is_last = np.full(self.x.size, self.step)

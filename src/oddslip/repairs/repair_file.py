@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.map_forms import PlainMaps, check_maps
-from oddslip.calibrators.row_stage import RowStage, check_stage
 from oddslip.core.arguments import check_k, check_names
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.io.container import START, older_kind, read_container, read_start, write_container
 from oddslip.io.inputs import read_bytes
 from oddslip.io.json import parse_json
 from oddslip.io.paths import check_path
+from oddslip.repairs.map_forms import PlainMaps, check_maps
+from oddslip.repairs.row_stage import RowStage, check_stage
 
 MAP_ARRAYS = {
     "code": "|i1",

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.row_aware import N_PARTNERS, PSEUDO_COUNT, add_stage, relate_labels
 from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import EXCLUDED
+from oddslip.repairs.maps import LabelMaps
+from oddslip.repairs.row_aware import N_PARTNERS, PSEUDO_COUNT, add_stage, relate_labels
 from oddslip.sources import open_source
 
 sys.path.insert(0, str(Path(__file__).parent))

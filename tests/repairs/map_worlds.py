@@ -5,8 +5,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from scipy.special import expit, log_expit, logit
 
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.kernels.maps import AFFINE, BETA, CONSTANT, EXCLUDED, IDENTITY, KNOTS
+from oddslip.repairs.maps import LabelMaps
 
 CODES = {
     "probability": (KNOTS, KNOTS, KNOTS, CONSTANT, IDENTITY, EXCLUDED),

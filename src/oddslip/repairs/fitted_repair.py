@@ -14,11 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import __version__
-from oddslip.calibrators.fingerprint import Fingerprint, probabilities_of, take_fingerprint
-from oddslip.calibrators.maps import LabelMaps, rank_values
-from oddslip.calibrators.policy import LabelRecord
-from oddslip.calibrators.prior_shift import PriorShift, find_prior_shift
-from oddslip.calibrators.repair_file import (
+from oddslip.core.panel import Panel, SparsePanel, check_k
+from oddslip.core.results import as_frame, html_table, name_ranking, plain
+from oddslip.core.row_ids import match_labels
+from oddslip.core.types import Array, FilePath, Floats, Ints, JsonObject, LabelsLike, ScoresLike
+from oddslip.errors import InvalidInput
+from oddslip.repairs.fingerprint import Fingerprint, probabilities_of, take_fingerprint
+from oddslip.repairs.label_record import LabelRecord
+from oddslip.repairs.maps import LabelMaps, rank_values
+from oddslip.repairs.prior_shift import PriorShift, find_prior_shift
+from oddslip.repairs.repair_file import (
     MAP_ARRAYS,
     RECORD_ARRAYS,
     STAGE_ARRAYS,
@@ -27,12 +32,7 @@ from oddslip.calibrators.repair_file import (
     read_repair_file,
     write_repair_file,
 )
-from oddslip.calibrators.row_aware import RowAwareMaps, read_maps, reject_stage
-from oddslip.core.panel import Panel, SparsePanel, check_k
-from oddslip.core.results import as_frame, html_table, name_ranking, plain
-from oddslip.core.row_ids import match_labels
-from oddslip.core.types import Array, FilePath, Floats, Ints, JsonObject, LabelsLike, ScoresLike
-from oddslip.errors import InvalidInput
+from oddslip.repairs.row_aware import RowAwareMaps, read_maps, reject_stage
 from oddslip.sources import Source
 from oddslip.sources.open import Nan, kind_for, open_rows
 from oddslip.sources.views import PartialSource

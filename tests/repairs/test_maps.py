@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
-from oddslip.calibrators.maps import LabelMaps, bounds_of, choose_levels
 from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
 from oddslip.kernels.keys import scores_of
 from oddslip.kernels.maps import AFFINE, BETA, CONSTANT, EXCLUDED, IDENTITY, KNOTS
+from oddslip.repairs.maps import LabelMaps, bounds_of, choose_levels
 
 sys.path.insert(0, str(Path(__file__).parent))
 from map_worlds import (

@@ -1,0 +1,1 @@
+"""What was fitted: maps of labels, the record of what became of each, files of repairs."""

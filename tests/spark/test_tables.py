@@ -461,7 +461,7 @@ def test_a_worker_looks_for_garbage_once_among_the_same_modules():
     session.set_modules_aside.cache_clear()
     try:
         for n_calls in range(2):
-            assert list(session.run_in_worker(lambda parcel, batches: batches, None, [7])) == [7]
+            assert list(session.run_in_worker(lambda message, batches: batches, None, [7])) == [7]
             assert session.set_modules_aside.cache_info().hits == n_calls
         assert gc.get_freeze_count() > len(gc.get_objects())
     finally:

@@ -9,10 +9,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from oddslip.errors import InvalidInput
-from oddslip.spark.jobs import map_parcel, run_job_batch
+from oddslip.spark.jobs import run_job_batch
 from oddslip.spark.messages import Message
 from oddslip.spark.tasks import map_rows, merge_shards, read_rows, tally_rows
 
@@ -31,10 +32,10 @@ class Processes:
         self.parts, self.n_processes = parts, n_processes
 
     def collect(
-        self, parcel: Message, columns: Sequence[str], n_shards: int
+        self, message: Message, columns: Sequence[str], n_shards: int
     ) -> Iterator[tuple[int, memoryview]]:
         """See `oddslip.spark.base.Engine`."""
-        batches = self._run(tally_rows, parcel, columns)
+        batches = self._run(tally_rows, message, columns)
         if n_shards > 1:
             batches = list(merge_shards(batches))
         for batch in batches:
@@ -46,13 +47,13 @@ class Processes:
         if column not in names:
             raise InvalidInput(f"the table must have a column {column!r:.60}, got {names!s:.120}.")
 
-    def attach(self, parcel: Message, columns: Sequence[str], fields: dict[str, str]) -> Any:
+    def attach(self, message: Message, columns: Sequence[str], fields: dict[str, str]) -> Any:
         """The finished rows."""
-        return pa.Table.from_batches(self._run(map_rows, parcel, columns))
+        return pa.Table.from_batches(self._run(map_rows, message, columns))
 
-    def _run(self, task: Any, parcel: Message, columns: Sequence[str]) -> list[pa.RecordBatch]:
+    def _run(self, task: Any, message: Message, columns: Sequence[str]) -> list[pa.RecordBatch]:
         parts = [[batch.select(list(columns)) for batch in part] for part in self.parts]
-        work = partial(_run_task, task, parcel)
+        work = partial(_run_task, task, message)
         if self.n_processes == 1:
             return [batch for part in parts for batch in work(part)]
         with ProcessPoolExecutor(self.n_processes, get_context("spawn")) as pool:
@@ -90,9 +91,9 @@ class ProcessWorkers:
 
 def _run_jobs(shared: Path, kinds: tuple[Any, ...], place: int) -> list[tuple[int, bytes]]:
     batch = pa.record_batch([pa.array([place])], ["place"])
-    batches = run_job_batch(map_parcel(shared, kinds), [batch])
+    batches = run_job_batch(Message(kinds, np.memmap(shared, np.uint8, "r")), [batch])
     return [(number, bytes(data)) for batch in batches for number, data in read_rows(batch)]
 
 
-def _run_task(task: Any, parcel: Message, part: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    return list(task(parcel, iter(part)))
+def _run_task(task: Any, message: Message, part: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    return list(task(message, iter(part)))

@@ -145,11 +145,6 @@ class FoldFits:
         ingredients = self._once(("mixture", left_out), self._gather)
         return shrink_maps(self.source.kind, ingredients, record, candidate.strength), record
 
-    @property
-    def summarised(self) -> bool:
-        """Whether smooth candidates can be fitted."""
-        return bool(self._statistics.summaries)
-
     def fit_together(self, candidates: Sequence[Candidate]) -> Passes[list[Fitted]]:
         """Maps of candidates, of all rows; those that read the rows again read them together."""
         forms = {MIXED.get(each.form, each.form) for each in candidates}

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from oddslip.errors import InvalidInput, OddslipError
@@ -81,8 +80,3 @@ def run_job_batch(message: Message, batches: Batches) -> Iterator[pa.RecordBatch
                 yield pa.record_batch(columns, schema=SCHEMA)
     except OddslipError as error:
         yield write_error(error)
-
-
-def map_parcel(path: str | Path, kinds: Kinds) -> Message:
-    """A message in a file, which is memory-mapped."""
-    return Message(kinds, np.memmap(path, np.uint8, "r"))  # type: ignore[arg-type]

@@ -35,6 +35,7 @@ FAST = (
     "tests/sources",
     "tests/metrics",
     "tests/shifts",
+    "tests/repairs",
     "tests/calibrators",
     "tests/contracts",
     "tests/cli/test_commands.py",

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from experiments.row_aware.panels import Scored
 from experiments.store import row_precisions
-from oddslip.calibrators import row_aware as maps_module
 from oddslip.calibrators.policy import DeadLabelPolicy
 from oddslip.core.labels import DenseLabels
 from oddslip.core.panel import Panel
 from oddslip.core.passes import run
 from oddslip.metrics.at_k import Scoring
+from oddslip.repairs import row_aware as maps_module
 from oddslip.repairs.repair_file import STAGE_NUMBERS
 from oddslip.selection import row_aware as stage_module
 from oddslip.selection.candidates import RAW

@@ -10,7 +10,7 @@ from oddslip.repairs.label_record import LabelRecord
 from oddslip.repairs.row_aware import add_stage
 from oddslip.repairs.row_stage import RowStage
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "calibrators"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "repairs"))
 from map_worlds import draw_maps, draw_scores
 
 

@@ -165,7 +165,7 @@ def test_a_fold_refuses_it_and_says_what_to_fit():
 
 @pytest.mark.parametrize("numbers", [{"slope": -1.0}, {"slope": -2.0}])
 def test_a_file_with_an_invalid_stage_is_refused(numbers, tmp_path, monkeypatch):
-    from oddslip.calibrators import fitted_repair, repair_file
+    from oddslip.repairs import fitted_repair, repair_file
 
     repair, _ = draw_row_aware(2)
     monkeypatch.setattr(repair_file, "check_stage", lambda stage, maps: None)

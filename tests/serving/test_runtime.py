@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import oddslip
-from oddslip.calibrators import map_forms
 from oddslip.errors import InvalidInput
 from oddslip.io import files
 from oddslip.kernels import maps as kernel
 from oddslip.kernels.maps import AFFINE, BETA
+from oddslip.repairs import map_forms
 from oddslip.repairs.repair_file import read_repair_file
 from oddslip.serving import Runtime, load_runtime
 

@@ -22,7 +22,9 @@ def main(count: int) -> None:
     """So many executions, or an end at the first finding."""
     import atheris
 
-    with atheris.instrument_imports(include=["oddslip.repairs", "oddslip.calibrators", "oddslip.core.panel", "json"]):
+    with atheris.instrument_imports(
+        include=["oddslip.repairs", "oddslip.calibrators", "oddslip.core.panel", "json"]
+    ):
         from oddslip import load_repair
     from attacks.repairs import make_repairs
     from oddslip.errors import OddslipError

@@ -182,8 +182,8 @@ def _draw_series(name: str, points: Sequence[Any], y_axis: Axis) -> list[str]:
         if has_interval(estimate):
             ends = y_axis(estimate.low), y_axis(estimate.high)
             pieces.append(line((x, x), ends, "interval"))
-        told = f"{name}, {count_of(length, 'label')}: {score(estimate.value)}"
-        title = tag("title", f"{told}, {interval(estimate)}")
+        description = f"{name}, {count_of(length, 'label')}: {score(estimate.value)}"
+        title = tag("title", f"{description}, {interval(estimate)}")
         y = short(y_axis(estimate.value))
         pieces.append(tag("circle", title, cx=x, cy=y, r=3.5, class_=f"dot {LOOKS[name]}"))
     return pieces

@@ -20,6 +20,7 @@ from experiments.commands.supplement import (
     rounds,
     row_rankers,
     schematic,
+    screening,
     survey,
     synthetic,
     wgboost,
@@ -39,6 +40,7 @@ SUPPLEMENT = (leaf, synthetic, wgboost, conventions, boundary, row_rankers, surv
 OTHERS = (
     selection,
     foldable,
+    screening,
     decisions,
     rounds,
     row_aware,

@@ -413,6 +413,44 @@ def foldable(
     return _print_table("panel", "free choice", "MAP@K", "foldable MAP@K", rows=lines)
 
 
+def screening(
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Data set; may be given again. All of them.")
+    ] = None,
+    data: Data = None,
+    results: Results = RESULTS,
+    work: Annotated[Path, typer.Option(help="Where trained scores are kept.")] = Path(".work"),
+    finished: Finished = False,
+    page: Page = None,
+    json: Json = False,
+) -> None:
+    """Whether dropping candidates early changes what a repair chooses.
+
+    Examples:
+
+      python -m experiments screening --dataset flags
+
+      python -m experiments screening --finished --page docs/paper/screening.md
+    """
+    from experiments.row_aware.panels import DATASETS
+    from experiments.screening import reproduce_screening, write_page
+
+    check_outputs(page)
+    check_folders(results, work)
+    cells = reproduce_screening(
+        datasets=dataset or DATASETS, data=data, results=results, work=work, finished=finished
+    )
+    if page is not None:
+        write_text(page, write_page(cells))
+    if json:
+        return print_json(cells)
+    lines = [
+        [key, cell["screened"]["chosen"], cell["whole"]["chosen"], f"{cell['screened']['dropped']}"]
+        for key, cell in cells.items()
+    ]
+    return _print_table("panel", "with dropping", "without", "dropped", rows=lines)
+
+
 def decisions(
     dataset: Annotated[
         list[str] | None, typer.Option(help="MULAN data set; may be given again. All seven.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,14 +63,19 @@ class Panel(NamedTuple):
     load: Callable[[], Scored]
 
 
-def list_panels(name: str, data: Any, work: Path) -> Iterator[Panel]:
-    """All panels of a data set. Scores that are missing in ``work`` are trained on loading."""
+def list_panels(
+    name: str, data: Any, work: Path, skipped: Mapping[str, Sequence[str]] = SKIPPED
+) -> Iterator[Panel]:
+    """Panels of a data set, without those of the learners that are ``skipped`` there.
+
+    Scores that are missing in ``work`` are trained on loading.
+    """
     if name == TEXT:
         yield from _list_text(find_folder(TEXT, data), work)
     elif name in PUBLISHED:
         yield _describe_published(name, find_folder(f"published/{name}", data))
     else:
-        yield from _list_arms(name, data, work)
+        yield from _list_arms(name, data, work, skipped.get(name, ()))
 
 
 def find_folder(name: str, data: Any) -> Path:
@@ -85,13 +90,13 @@ def find_folder(name: str, data: Any) -> Path:
     )
 
 
-def _list_arms(name: str, data: Any, work: Path) -> Iterator[Panel]:
+def _list_arms(name: str, data: Any, work: Path, skipped: Sequence[str]) -> Iterator[Panel]:
     where: str | Path = name
     if name.startswith("corel16k"):
         where = find_folder("corel16k", data) / name.replace("corel16k-", "Corel16k")
     loaded = read_mulan(where, data=data)
     for learner in LEARNERS:
-        if learner in SKIPPED.get(name, ()):
+        if learner in skipped:
             continue
         for weight in WEIGHTS:
             yield Panel(

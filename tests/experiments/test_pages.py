@@ -25,6 +25,7 @@ PAGES = {
     "survey": ["survey"],
     "rounds": ["rounds"],
     "foldable": ["foldable"],
+    "screening": ["screening"],
     "conventions": ["conventions"],
     "wild": ["wild"],
 }

@@ -186,7 +186,7 @@ class _World:
     def in_files(self, name: str) -> None:
         """Saved repairs and models give the name back; Parquet does, or refuses half a pair."""
         import oddslip
-        from oddslip.sources.writers import write_ranking, write_scores
+        from oddslip.writers import write_ranking, write_scores
 
         names = [name, "b", "c"]
         oddslip.calibrators.Platt().fit(self.scores, self.labels, label_names=names).save("r")

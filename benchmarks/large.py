@@ -22,7 +22,7 @@ from benchmarks.timing import (
 )
 from oddslip import open_source
 from oddslip.calibrators import Isotonic
-from oddslip.sources.writers import write_scores
+from oddslip.writers import write_scores
 
 K = 7
 BLOCK = 4_096  # rows drawn at a time

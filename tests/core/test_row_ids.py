@@ -15,7 +15,7 @@ from oddslip.core.panel import Panel
 from oddslip.core.row_ids import UnorderedNames
 from oddslip.core.weights import by_label
 from oddslip.errors import InvalidInput
-from oddslip.sources.writers import write_scores
+from oddslip.writers import write_scores
 
 rng = np.random.default_rng(5)
 N, NAMES, K = 60, ["a", "b", "c", "d"], 2

@@ -239,7 +239,7 @@ def test_an_interrupted_save_keeps_the_old_file(saved, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("oddslip.sources.writers.os.replace", fail)
+    monkeypatch.setattr("oddslip.writers.os.replace", fail)
     monkeypatch.setattr("oddslip.io.files.os.replace", fail, raising=False)
     with pytest.raises(KeyboardInterrupt):
         repair.save(saved)

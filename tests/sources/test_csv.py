@@ -13,7 +13,7 @@ from oddslip import InvalidInput, open_source
 from oddslip.cli.app import main
 from oddslip.errors import OddslipError
 from oddslip.sources.csv import FORMULA, escape_formula, unescape_formula
-from oddslip.sources.writers import write_ranking, write_scores
+from oddslip.writers import write_ranking, write_scores
 
 SCORES, LABELS = "a,b,c\n0.9,0.2,0.6\n0.1,0.5,0.3\n", "a,b,c\n1,0,0\n0,0,1\n"
 

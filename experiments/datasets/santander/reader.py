@@ -39,7 +39,7 @@ from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.arrays import map_npy
 from oddslip.io.json import read_json
 from oddslip.io.progress import progress_bar
-from oddslip.sources.writers import write_scores
+from oddslip.writers import write_scores
 
 _RECORD = "recommendation.json"
 FILE_NAME = "train_ver2.csv"

@@ -246,7 +246,7 @@ def rank(
         return write_table(oddslip.rank(**inputs.arguments(labelled=False), k=k), output)
     source = inputs.open()
     if output is not None:
-        from oddslip.sources.writers import write_ranking
+        from oddslip.writers import write_ranking
 
         def blocks() -> Iterator[Any]:  # so that a bad output path fails first
             ranked = oddslip.rank(source, k=k, with_scores=with_scores, threads=threads)

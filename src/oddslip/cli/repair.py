@@ -188,7 +188,7 @@ def apply(
     """
     from oddslip.core.panel import check_k
     from oddslip.repairs.fitted_repair import check_kind
-    from oddslip.sources.writers import write_ranking, write_scores
+    from oddslip.writers import write_ranking, write_scores
 
     if engine == "local":
         check_outputs(output)
@@ -231,7 +231,7 @@ def apply(
 
 def _write_lists(context: typer.Context, source: Source) -> None:
     """Write the lists of the decision in the file of the repair."""
-    from oddslip.sources.writers import write_ranking
+    from oddslip.writers import write_ranking
 
     values = context.params
     decision = oddslip.load_decision(values["repair"])

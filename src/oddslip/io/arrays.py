@@ -1,4 +1,4 @@
-"""Read NumPy's files; sizes in headers are compared with the file before anything is allocated.
+"""NumPy's files: sizes in headers are compared with the file before anything is allocated.
 
 A header of a hundred bytes can claim 10^18 cells, and a member of an archive unpack to a thousand
 times its size. So a member must have exactly the length of its header, and fit into memory. Reading
@@ -7,7 +7,9 @@ a member block by block would skip its CRC, so the CRC is compared once, when it
 
 from __future__ import annotations
 
+import io
 import math
+import os
 import re
 import zipfile
 import zlib
@@ -220,3 +222,29 @@ def _unpacked(member: zipfile.ZipInfo) -> int:
             f"packed into {member.compress_size:,}"
         )
     return member.file_size
+
+
+def npy_header(dtype: np.dtype, shape: tuple[int, int]) -> bytes:
+    """The first bytes of an .npy file."""
+    header = io.BytesIO()
+    fields = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, fields)
+    return header.getvalue()
+
+
+def is_allocated(path: Path, header: bytes, size: int) -> bool:
+    """Whether a file has the header and length that `allocate` wrote."""
+    with path.open("rb") as file:
+        return file.read(len(header)) == header and os.fstat(file.fileno()).st_size == size
+
+
+def allocate(path: Path, header: bytes, size: int) -> None:
+    """Create an .npy file of full size, so that a full disk is an error before the work."""
+    path.unlink(missing_ok=True)
+    with path.open("xb") as file:
+        file.write(header)
+        file.flush()
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.truncate(size)

@@ -8,7 +8,6 @@ CSV.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Iterator, Sequence, Sized
@@ -24,6 +23,7 @@ from oddslip.core.panel import Kind
 from oddslip.core.threads import available_threads, map_threads
 from oddslip.core.types import Array, FeaturesLike, FilePath
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.io.arrays import allocate, is_allocated, npy_header
 from oddslip.io.files import (
     disk_full_message,
     hash_pieces,
@@ -36,7 +36,7 @@ from oddslip.io.paths import check_path
 from oddslip.io.progress import progress_bar
 from oddslip.learners.backends.base import get_backend
 from oddslip.learners.one_vs_rest import OneVsRest
-from oddslip.sources.writers import check_ending, write_scores
+from oddslip.writers import check_ending, write_scores
 
 _JOURNAL_FORMAT = 2  # since 2 a line holds the checksum of its block
 _BLOCK_BYTES = 16 * 1024 * 1024
@@ -133,7 +133,7 @@ class ResumableScores:
         target = targets[0][0]
         self.journal = target.with_name(f".{target.name}.journal")
         self.parts = [path.with_name(f".{path.name}.unfinished") for path, _, _ in targets]
-        self.headers = [_npy_header(dtype, self.shape) for _, _, dtype in targets]
+        self.headers = [npy_header(dtype, self.shape) for _, _, dtype in targets]
 
     def __enter__(self) -> ResumableScores:
         listing = [[str(path), kind, dtype.str] for path, kind, dtype in self.targets]
@@ -163,7 +163,7 @@ class ResumableScores:
                 for part, header, (_, _, dtype) in zip(
                     self.parts, self.headers, self.targets, strict=True
                 ):
-                    _allocate(part, header, self._end(header, dtype))
+                    allocate(part, header, self._end(header, dtype))
                 self.journal.unlink(missing_ok=True)
                 with self.journal.open("x", encoding="utf-8") as journal:
                     journal.write(line + "\n")
@@ -191,7 +191,7 @@ class ResumableScores:
             return None
         head, *lines = self.journal.read_text(encoding="utf-8", errors="replace").split("\n")
         if head != line or not all(
-            _is_allocated(part, header, self._end(header, dtype))
+            is_allocated(part, header, self._end(header, dtype))
             for part, header, (_, _, dtype) in zip(
                 self.parts, self.headers, self.targets, strict=True
             )
@@ -275,32 +275,6 @@ class ResumableScores:
         for start in range(0, self.shape[0], self.step):
             # A new map for each block, which releases the pages of the last one.
             yield start, np.array(np.load(part, mmap_mode="r")[start : start + self.step])
-
-
-def _npy_header(dtype: np.dtype, shape: tuple[int, int]) -> bytes:
-    """The first bytes of an .npy file."""
-    header = io.BytesIO()
-    fields = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(header, fields)
-    return header.getvalue()
-
-
-def _is_allocated(path: Path, header: bytes, size: int) -> bool:
-    """Whether a file has the header and length that `_allocate` wrote."""
-    with path.open("rb") as file:
-        return file.read(len(header)) == header and os.fstat(file.fileno()).st_size == size
-
-
-def _allocate(path: Path, header: bytes, size: int) -> None:
-    """Create an .npy file of full size, so that a full disk is an error before the work."""
-    path.unlink(missing_ok=True)
-    with path.open("xb") as file:
-        file.write(header)
-        file.flush()
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, size)
-        else:
-            file.truncate(size)
 
 
 def hash_model(model: OneVsRest) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike
 from oddslip.core.panel import Kind, check_names
 from oddslip.core.types import Array
 from oddslip.errors import InvalidInput, first_line
+from oddslip.io.arrays import npy_header
 from oddslip.io.files import atomic_write
 
 Parts = Iterator[tuple[int, tuple[Array, ...]]]
@@ -212,9 +213,7 @@ def _write_npy(path: Path, parts: Parts, shape: tuple[int, int], dtype: np.dtype
     # bus error, and written pages do not count as memory of this process.
     rows = _Rows(shape)
     with atomic_write(path) as unfinished, unfinished.open("wb") as file:
-        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False}
-        np.lib.format.write_array_header_1_0(file, {**header, "shape": shape})
-        start = file.tell()
+        start = file.write(npy_header(dtype, shape))
         for first, (cells, *_) in parts:
             rows.take(first, cells)
             file.seek(start + first * shape[1] * dtype.itemsize)

@@ -5,7 +5,7 @@ import pytest
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.files import atomic_write
 from oddslip.sources import open_source
-from oddslip.sources.writers import write_ranking, write_scores
+from oddslip.writers import write_ranking, write_scores
 
 SCORES = np.random.default_rng(0).random((23, 5)).astype(np.float32)
 RANKING = np.argsort(-SCORES, axis=1)[:, :3].astype(np.int32)

@@ -342,11 +342,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
                 checkpoint.groups,
                 checkpoint.finished_models(self.n_features_in_),
             )
-
-        def save(number: int, model: object) -> None:
-            if checkpoint is not None:
-                checkpoint.keep(number, model)
-
+        save = (lambda *_: None) if checkpoint is None else checkpoint.keep
         self._groups = groups
         if engine is not None:
             from oddslip.learners.distributed_training import train_distributed

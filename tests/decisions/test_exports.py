@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.decisions.decision_worlds import DECISIONS, draw_rows, fit_decision, fit_repair
 
@@ -59,9 +60,10 @@ def test_a_hundred_decisions_list_alike_in_sql(tmp_path):
         decision, scores = draw_decision(seed)
         decision.to_sql(tmp_path / "d.sql", dialect="duckdb")
         base = duckdb.connect()
-        base.execute("CREATE TABLE scores (row INTEGER, label INTEGER, score DOUBLE)")
-        lines = [(i, j, float(cell)) for (i, j), cell in np.ndenumerate(scores)]
-        base.executemany("INSERT INTO scores VALUES (?, ?, ?)", lines)
+        rows, labels = np.indices(scores.shape)
+        cells = {"row": rows.ravel(), "label": labels.ravel(), "score": scores.ravel()}
+        base.register("cells", pa.table(cells))
+        base.execute("CREATE TABLE scores AS SELECT * FROM cells")
         base.execute((tmp_path / "d.sql").read_text())
         lists = np.full((len(scores), decision.rule.k_max), -1)
         for row, label, slot in base.execute(

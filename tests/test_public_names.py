@@ -89,14 +89,14 @@ def test_each_public_name_can_be_had_and_is_listed():
 
 
 @pytest.mark.parametrize(
-    "room",
+    "package",
     ["calibrators", "datasets", "learners", "metrics", "mlflow", "selection", "serving", "shifts"],
 )
-def test_a_room_is_there_after_importing_oddslip_and_loaded_when_asked_for(room):
+def test_a_package_is_there_after_importing_oddslip_and_loaded_when_asked_for(package):
     code = (
         "import sys, oddslip\n"
-        f"assert 'oddslip.{room}' not in sys.modules and '{room}' in dir(oddslip)\n"
-        f"assert oddslip.{room} is sys.modules['oddslip.{room}']"
+        f"assert 'oddslip.{package}' not in sys.modules and '{package}' in dir(oddslip)\n"
+        f"assert oddslip.{package} is sys.modules['oddslip.{package}']"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
@@ -133,11 +133,11 @@ def test_ranking_and_evaluating_load_neither_scikit_learn_nor_calibrators(comman
     assert not loaded_by(code) & unused
 
 
-ROOMS = (
+PACKAGES = (
     "oddslip",
     *(
-        f"oddslip.{room}"
-        for room in (
+        f"oddslip.{package}"
+        for package in (
             "calibrators",
             "datasets",
             "metrics",
@@ -148,11 +148,13 @@ ROOMS = (
         )
     ),
 )
-PUBLIC = [(room, name) for room in ROOMS for name in importlib.import_module(room).__all__]
+PUBLIC = [
+    (package, name) for package in PACKAGES for name in importlib.import_module(package).__all__
+]
 
 
-def public(room, name):
-    return getattr(importlib.import_module(room), name)
+def public(package, name):
+    return getattr(importlib.import_module(package), name)
 
 
 def sections_of(thing):
@@ -162,38 +164,40 @@ def sections_of(thing):
 
 
 def reference_entries():
-    """The (room, name) of every entry of docs/reference.md."""
-    room, entries = None, []
+    """The (package, name) of every entry of docs/reference.md."""
+    package, entries = None, []
     for line in REFERENCE.read_text().splitlines():
         if found := re.match(r"\.\. currentmodule:: (\S+)", line):
-            room = found[1]
+            package = found[1]
         elif found := re.match(r"   (\w+)$|\.\. autodata:: (\w+)$", line):
-            entries.append((room, found[1] or found[2]))
+            entries.append((package, found[1] or found[2]))
     return entries
 
 
-@pytest.mark.parametrize(("room", "name"), PUBLIC)
-def test_a_public_name_is_explained(room, name):
-    thing = public(room, name)
+@pytest.mark.parametrize(("package", "name"), PUBLIC)
+def test_a_public_name_is_explained(package, name):
+    thing = public(package, name)
     if isinstance(thing, float):  # a constant has no docstring of its own
         return
-    assert inspect.getdoc(thing), f"{room}.{name} has no docstring"
+    assert inspect.getdoc(thing), f"{package}.{name} has no docstring"
     if isinstance(thing, type) and issubclass(thing, Exception):
         return
     wanted = {"Attributes", "Parameters", "Examples"}
     if not isinstance(thing, type):
         # What a function takes, or a call that shows it.
         wanted = {"Parameters", "Examples"}
-    assert sections_of(thing) & wanted, f"{room}.{name} needs one of the sections {sorted(wanted)}"
+    assert sections_of(thing) & wanted, (
+        f"{package}.{name} needs one of the sections {sorted(wanted)}"
+    )
 
 
 def test_every_public_name_stands_in_the_reference_once():
     entries = reference_entries()
     assert len(entries) == len(set(entries))
-    told = [public(room, name) for room, name in entries]
-    for room, name in PUBLIC:
-        thing = public(room, name)
-        assert sum(entry is thing for entry in told) == 1, f"{room}.{name}"
+    told = [public(package, name) for package, name in entries]
+    for package, name in PUBLIC:
+        thing = public(package, name)
+        assert sum(entry is thing for entry in told) == 1, f"{package}.{name}"
 
 
 def test_the_reference_names_nothing_that_is_not_public():
@@ -202,5 +206,5 @@ def test_the_reference_names_nothing_that_is_not_public():
 
 def test_a_name_that_two_rooms_share_means_one_thing():
     meanings = {}
-    for room, name in PUBLIC:
-        assert meanings.setdefault(name, public(room, name)) is public(room, name), name
+    for package, name in PUBLIC:
+        assert meanings.setdefault(name, public(package, name)) is public(package, name), name

@@ -70,6 +70,7 @@ def test_every_command_is_in_the_table_or_writes_nothing(tmp_path):
             "conventions",
             "decisions",
             "instacart_baskets",
+            "screening",
         ),
     )
     others = {("experiments", name) for name in ("tafeng", *minutes, "archive", "schematic")}

@@ -109,6 +109,17 @@ def test_what_is_far_from_beating_a_sure_favourite_leaves(lead, stays):
     assert (OFFSET in contenders(values, (RAW, HIERARCHICAL, OFFSET))) == stays
 
 
+@pytest.mark.parametrize("n_rows", [7, 198, 400])
+def test_a_lead_in_one_row_is_one_standard_error_whatever_the_rounding(n_rows):
+    rng = np.random.default_rng(n_rows)
+    sure = 0.05 + 0.01 * rng.standard_normal(n_rows)
+    for lead in rng.random(50):
+        ahead = sure.copy()
+        ahead[rng.integers(n_rows)] += lead
+        values = [np.zeros(n_rows), sure, ahead]
+        assert OFFSET not in contenders(values, (RAW, HIERARCHICAL, OFFSET))
+
+
 @pytest.mark.parametrize(("behind", "stays"), [(0.9, True), (1.1, False)])
 def test_what_is_far_below_another_that_is_sure_leaves(behind, stays):
     best = rows_gaining(0.05, 0.005)

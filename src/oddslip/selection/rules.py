@@ -36,6 +36,9 @@ MANY_ROWS = 20_000  # from here on how folds fall hardly matters, and they are d
 # short by more is not tried in them.
 DRIFT = 1.0
 TIED = 1e-12  # means closer than this are equal
+# Share of a threshold within which a gain equals it. A gain by one row alone is one standard
+# error exactly, and rounding, which differs between engines, may not decide on which side it is.
+ROUNDING = 1e-9
 
 
 class Choice(NamedTuple):
@@ -145,16 +148,15 @@ class Rule:
         gains, errors = trials.gains()
         guards = np.array([self.guard_of(each) for each in trials.candidates])
         unguarded = np.full(gains.size, self.guard is None)
-        sure = np.flatnonzero(unguarded | (gains > (guards + DRIFT) * errors)).tolist()
+        sure = np.flatnonzero(unguarded | _exceeds(gains, (guards + DRIFT) * errors)).tolist()
 
         def beats(place: int, other: int, n_errors: float) -> bool:
             lead, error = trials.lead(place, other)
-            return lead > n_errors * error
+            return bool(_exceeds(lead, n_errors * error))
 
+        near = np.flatnonzero(unguarded | _exceeds(gains, (guards - DRIFT) * errors)).tolist()
         contenders = [
-            place
-            for place in np.flatnonzero(unguarded | (gains > (guards - DRIFT) * errors)).tolist()
-            if not any(beats(other, place, DRIFT) for other in sure)
+            place for place in near if not any(beats(other, place, DRIFT) for other in sure)
         ]
         for place in sure:
             if trials.candidates[place] == self.favourite and not any(
@@ -191,7 +193,7 @@ class Rule:
             why = f"{names[best]} has the best out-of-fold {criterion}, {level[best]:.4f}"
             return Choice(best, f"{why} (raw: {level[raw]:.4f}).")
         guards = np.array([self.guard_of(each) for each in trials.candidates])
-        sure = eligible & (gains > guards * errors)
+        sure = eligible & _exceeds(gains, guards * errors)
         sure[raw] = False
         if sure.any():
             winner = _best(trials, sure)
@@ -258,7 +260,7 @@ class Rule:
             return winner
         place = trials.candidates.index(self.favourite)
         lead, error = trials.lead(winner, place)
-        return place if sure[place] and lead <= self.near * error else winner
+        return winner if not sure[place] or _exceeds(lead, self.near * error) else place
 
 
 AUTO = Rule(
@@ -294,6 +296,11 @@ def read_rule(rule: str | Rule) -> Rule:
         return RULES[rule]
     fixed = read_candidate(rule)
     return Rule(rule, (RAW,) if fixed == RAW else (RAW, fixed), fixed=fixed)
+
+
+def _exceeds(gains: Any, thresholds: Any) -> Any:
+    """Whether gains are above thresholds by more than rounding."""
+    return gains > thresholds * (1.0 + ROUNDING) + TIED
 
 
 def _best(

@@ -14,6 +14,12 @@ from scipy.sparse import csr_matrix
 
 from experiments.bootstrap import N_REPLICATES, interval_of_draws, mean_with_interval
 from experiments.datasets.mulan.reader import MulanData, read_mulan
+from experiments.dead_products import (
+    dead_product_lines,
+    describe_carts,
+    find_carts,
+    measure_carts,
+)
 from experiments.folds import PaperRepair
 from experiments.mulan.arms import arm_configuration, train_arm
 from experiments.pairs.supplement.measures import count_dead
@@ -58,7 +64,10 @@ Cells = dict[str, dict[str, Any]]
 def reproduce_conventions(
     *, data: Any = None, results: Any = RESULTS, work: Any = ".work", finished: bool = False
 ) -> Cells:
-    """Measure what is not finished; returns all finished cells by key."""
+    """Measure what is not finished; returns all finished cells by key.
+
+    Instacart's cell is left as it is where its last baskets are not at hand.
+    """
     store = CellStore(results, "conventions")
     if not finished:
         command = "python -m experiments conventions"
@@ -83,6 +92,10 @@ def reproduce_conventions(
                 about = {"data": name, "inputs": loaded.sha256, "measures": MEASURES}
                 store.find(f"{name}-dead", about, partial(measure_dead, loaded), command=command)
                 advance(1)
+        paths = find_carts(data)
+        if paths is not None:
+            measure = partial(measure_carts, paths)
+            store.find("instacart-dead", describe_carts(paths), measure, command=command)
     cells = store.values()
     if not cells:
         raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
@@ -178,6 +191,7 @@ def _lines(cells: Cells) -> Iterator[str]:
     for name, printed in PRINTED_DEAD.items():
         if f"{name}-dead" in cells:
             yield _dead_row(name, cells[f"{name}-dead"], printed)
+    yield from dead_product_lines(cells)
 
     intervals = {key: cell for key, cell in cells.items() if key.endswith("-interval")}
     if intervals:

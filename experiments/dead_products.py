@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from scipy.special import gammaln
+from scipy.stats import hypergeom
 
 from experiments.datasets.baskets.instacart import find_files
 from experiments.datasets.cache import hash_roles, name_inputs
@@ -86,18 +86,12 @@ def expect_dead(positives: NDArray[np.int64], n_rows: int, share: float) -> tupl
 
     Examples
     --------
-    >>> expect_dead(np.array([0, 1, 3]), 4, 0.5)
-    (1.5, 0.5)
+    >>> mean, deviation = expect_dead(np.array([0, 1, 3]), 4, 0.5)
+    >>> print(f"{mean:.3f} {deviation:.3f}")
+    1.500 0.500
     """
-    n_drawn = int(share * n_rows)
-    n_others = n_rows - positives
-    possible = n_others >= n_drawn
-    n_left = np.where(possible, n_others - n_drawn, 0)
-    logs = gammaln(n_others + 1) - gammaln(n_left + 1)
-    logs += gammaln(n_rows - n_drawn + 1) - gammaln(n_rows + 1)
-    dead = np.where(possible, np.exp(logs), 0.0)
-    # Logarithms of factorials of millions leave an error of about 1e-9.
-    return round(float(dead.sum()), 6), round(float(np.sqrt((dead * (1 - dead)).sum())), 6)
+    dead = hypergeom.pmf(0, n_rows, positives, int(share * n_rows))
+    return float(dead.sum()), float(np.sqrt((dead * (1 - dead)).sum()))
 
 
 def dead_product_lines(cells: Cells) -> Iterator[str]:

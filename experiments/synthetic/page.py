@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
+
+from scipy.stats import spearmanr
 
 from experiments.figures.numbers import Series, SeriesPanel
 from experiments.synthetic.study import (
@@ -83,7 +85,7 @@ def mean_over_seeds(cells: Cells, decade: int, exponent: float, learner: str) ->
     }
 
 
-def printed(decade: int, exponent: float, what: str, learner: str) -> float:
+def printed(decade: int, exponent: float, what: str, learner: str | None) -> float:
     """An entry of Table S10."""
     return float(PRINTED[decade, exponent][COLUMNS.index((what, learner))])
 
@@ -145,7 +147,9 @@ def _format_learner(cells: Cells, learner: str) -> Iterator[str]:
             if with_ceiling:
                 texts += [f"{mean['ceiling']:.3f}", f"{mean['saturated_share']:.0%}"]
                 rungs.append("ceiling")
-            paper = [f"{printed(decade, exponent, rung, learner):.3f}" for rung in rungs]
+            paper = [f"{printed(decade, exponent, 'spread', None):.1f}"]
+            paper.append(f"{printed(decade, exponent, 'truth', None):.3f}")
+            paper += [f"{printed(decade, exponent, rung, learner):.3f}" for rung in rungs]
             if with_ceiling:
                 paper.append(f"{printed(decade, exponent, 'saturated', learner):.0f}%")
             lines.append(" | ".join([*texts, " ".join(paper)]))
@@ -153,7 +157,8 @@ def _format_learner(cells: Cells, learner: str) -> Iterator[str]:
         return
     columns = ["D", "e", "seeds", "spread of ln w", "truth", "raw", "inversion"]
     columns += ["ceiling", "saturated"] if with_ceiling else []
-    measures = "raw, inversion" + (", ceiling, saturated" if with_ceiling else "")
+    measures = "spread, truth, raw, inversion"
+    measures += ", ceiling, saturated" if with_ceiling else ""
     yield f"## {learner}"
     yield ""
     yield f"| {' | '.join(columns)} | paper: {measures} |"
@@ -162,41 +167,80 @@ def _format_learner(cells: Cells, learner: str) -> Iterator[str]:
     yield ""
 
 
+# Of a weighted cell and its twin at w = 1, in order of what Table S10 prints of the learner.
+_SHAPES: dict[str, Callable[[Mapping[str, float], Mapping[str, float]], bool]] = {
+    "raw loses more than half of w = 1": lambda cell, twin: cell["raw"] < twin["raw"] / 2,
+    "the inversion is within 0.01 of w = 1": lambda cell, twin: (
+        abs(cell["inversion"] - twin["raw"]) <= 0.01
+    ),
+    "the ceiling is within 0.01 of that of w = 1": lambda cell, twin: (
+        abs(cell["ceiling"] - twin["ceiling"]) <= 0.01
+    ),
+    "half a percent of the cells is saturated": lambda cell, twin: cell["saturated"] >= 0.5,
+}
+
+
+def _shape_pairs(cells: Cells, learner: str) -> Iterator[list[tuple[dict[str, float], ...]]]:
+    """Ours and the paper's: a weighted cell and its twin, where both are finished here."""
+    rungs = [rung for rung, each in COLUMNS if each == learner]
+    for decade in DECADES:
+        for exponent in filter(None, EXPONENTS):
+            ours = [mean_over_seeds(cells, decade, each, learner) for each in (exponent, 0.0)]
+            if all(ours):
+                theirs = (
+                    {rung: printed(decade, each, rung, learner) for rung in rungs}
+                    for each in (exponent, 0.0)
+                )
+                percent = ({**each, "saturated": 100 * each["saturated_share"]} for each in ours)
+                yield [tuple(percent), tuple(theirs)]
+
+
+def _compare_spreads(cells: Cells) -> str:
+    """How far the weights of both studies are spread at the same D and e."""
+    ratios = [
+        mean["spread"] / printed(decade, exponent, "spread", None)
+        for decade in DECADES
+        for exponent in filter(None, EXPONENTS)
+        for learner in LEARNERS
+        if (mean := mean_over_seeds(cells, decade, exponent, learner))
+    ]
+    return (
+        f"At the same D and e, ln w is spread {min(ratios):.2f} to {max(ratios):.2f} times as far "
+        "here as there."
+    )
+
+
 def _conclude(cells: Cells) -> Iterator[str]:
-    """Each claim of shape, counted over the finished cells, ours and the paper's."""
+    """Each claim of shape over the finished cells, ours and the paper's, and how often alike."""
+    lines, kept, n_alike, n_all = [], [], 0, 0
+    for learner in LEARNERS:
+        pairs = list(_shape_pairs(cells, learner))
+        kept += [[cell["raw"] / twin["raw"] for cell, twin in pair] for pair in pairs]
+        n_rungs = sum(each == learner for _, each in COLUMNS)
+        for what, holds in list(_SHAPES.items())[: n_rungs if pairs else 0]:
+            answers = [[holds(cell, twin) for cell, twin in pair] for pair in pairs]
+            alike = sum(ours == theirs for ours, theirs in answers)
+            ours, theirs = map(sum, zip(*answers, strict=True))
+            n_alike, n_all = n_alike + alike, n_all + len(pairs)
+            total = f"of {len(pairs)}"
+            lines.append(
+                f"| {learner}: {what} | {ours} {total} | {theirs} {total} | {alike} {total} |"
+            )
+    if not kept:
+        return
     yield "## The shape, ours and the paper's"
     yield ""
-    yield "Over the weighted cells that are finished here (D, e > 0):"
+    yield from paragraph(
+        "Over the weighted cells that are finished here (D, e > 0). The last column counts cells "
+        f"with the same answer here and there: {n_alike} of {n_all} in all. The rank correlation "
+        "between both of what raw keeps of w = 1 is "
+        f"{spearmanr(*zip(*kept, strict=True)).statistic:.3f} over {len(kept)} cells. "
+        f"{_compare_spreads(cells)}"
+    )
     yield ""
-    yield "| | ours | paper, same cells |"
-    yield "|---|---|---|"
-    grid = [(decade, exponent) for decade in DECADES for exponent in EXPONENTS if exponent]
-    for learner in LEARNERS:
-        ours, theirs = [], []
-        for decade, exponent in grid:
-            mean = mean_over_seeds(cells, decade, exponent, learner)
-            twin = mean_over_seeds(cells, decade, 0.0, learner)
-            if mean and twin:
-                ours.append((mean["raw"], mean["inversion"], twin["raw"]))
-                theirs.append(
-                    (
-                        printed(decade, exponent, "raw", learner),
-                        printed(decade, exponent, "inversion", learner),
-                        printed(decade, 0.0, "raw", learner),
-                    )
-                )
-        if not ours:
-            continue
-        for what, holds in (
-            ("raw loses more than half of w = 1", lambda raw, _, twin: raw < twin / 2),
-            (
-                "the inversion is within 0.01 of w = 1",
-                lambda _, inverted, twin: abs(inverted - twin) <= 0.01,
-            ),
-        ):
-            counts = [sum(holds(*each) for each in some) for some in (ours, theirs)]
-            texts = " | ".join(f"{count} of {len(ours)}" for count in counts)
-            yield f"| {learner}: {what} | {texts} |"
+    yield "| | ours | paper, same cells | same answer |"
+    yield "|---|---|---|---|"
+    yield from lines
     yield ""
     yield from paragraph(
         "A learner that can be right (logistic regression, the truth being logistic) "

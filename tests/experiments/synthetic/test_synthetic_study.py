@@ -7,7 +7,8 @@ import pytest
 from scipy.special import logit
 
 from experiments.synthetic import study
-from experiments.synthetic.page import COLUMNS, PRINTED, mean_over_seeds, printed
+from experiments.synthetic.page import COLUMNS, PRINTED, mean_over_seeds, printed, write_page
+from experiments.synthetic.study import LEARNERS, SEEDS, cell_key
 from oddslip.errors import InvalidInput
 
 ROOT = Path(__file__).parents[3]
@@ -96,3 +97,19 @@ def test_means_are_over_the_seeds_that_are_finished():
     mean = mean_over_seeds(cells, 1, 0.5, "mlp")
     assert (mean["n"], round(mean["raw"], 12)) == (2, 0.3)
     assert mean_over_seeds(cells, 2, 0.5, "mlp") == {}
+
+
+def test_cells_as_printed_have_the_papers_shape_in_every_cell():
+    cells = {}
+    for decade, exponent in PRINTED:
+        for learner in LEARNERS:
+            values = {"ceiling": 0.0, "saturated": 0.0}
+            for (what, whose), number in zip(COLUMNS, PRINTED[decade, exponent], strict=True):
+                if whose in (None, learner):
+                    values[what] = number
+            values["saturated_share"] = values.pop("saturated") / 100
+            cells |= {cell_key(decade, exponent, learner, seed): values for seed in SEEDS}
+    page = " ".join(write_page(cells).split())
+    assert "here and there: 126 of 126 in all" in page
+    assert "is 1.000 over 45 cells" in page
+    assert "spread 1.00 to 1.00 times" in page

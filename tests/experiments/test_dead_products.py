@@ -56,6 +56,12 @@ def test_only_the_most_frequent_products_are_counted_where_that_is_asked(carts, 
     assert min(each["min"] for each in cell["all"]) >= 2
 
 
+def test_popularity_lists_the_most_frequent_products_first_in_every_row(carts):
+    # In order: 10 (twice), 20, 30, 40. Carts have 10; 20; 10 and 30.
+    values = [1, 1 / 2, (1 + 2 / 3) / 2]
+    assert measure_carts(carts)["popularity"]["all"] == pytest.approx(np.mean(values))
+
+
 def test_without_the_carts_the_page_has_what_needs_no_row(tmp_path):
     assert find_carts(tmp_path) is None
     page = "\n".join(dead_product_lines({}))

@@ -20,6 +20,7 @@ from oddslip.errors import InvalidInput
 from oddslip.repairs.fitted_repair import FittedRepair
 from oddslip.selection import Repair
 from oddslip.serving.check import CheckResult, check
+from oddslip.serving.monitor import FAMILY
 
 FIRST_SEED = 1000
 N_DRAWS = 10
@@ -310,8 +311,8 @@ def format_page(lines: list[str], *, n_draws: int, first_seed: int) -> str:
         f"{n_draws} worlds with the seeds {first_seed} to {last}. The thresholds of the watch were "
         f"set on other draws, with seeds below {FIRST_SEED}. A fault is found if one of the codes "
         "that `experiments/monitor_simulation.py` names for it is; a quiet month is a false alarm "
-        "if "
-        "anything graver than info is. Numbers behind codes count months."
+        f"if anything graver than info is, which the watch allows in {FAMILY:.0%} of quiet "
+        "months. Numbers behind codes count months."
     )
     fault_lines = (f"- **{name}**: {_description(fault.make)}" for name, fault in FAULTS.items())
     return "\n".join(

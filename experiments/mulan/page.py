@@ -323,6 +323,7 @@ def format_protocols(cells: Cells, careful: Cells) -> list[str]:
                 *(_protocol_row(*item, cells, careful) for item in both),
                 "",
                 *_summary(both),
+                *_not_compared(learner, both, cells),
                 "",
             ]
         if both and learner == XGBOOST:
@@ -379,6 +380,22 @@ def _summary(both: list[tuple[str, Pair, Pair]]) -> Iterator[str]:
         for pairs_of in sides
     )
     yield f"- Collapsed at w = r, less than half of the unweighted MAP@K: {text}."
+
+
+def _not_compared(learner: str, both: list[tuple[str, Pair, Pair]], cells: Cells) -> Iterator[str]:
+    """Sets that the paper's protocol has of a learner and `clean` has not, and what they are."""
+    compared = {data for data, *_ in both}
+    absent = {
+        data: (plain["map"]["raw"], weighted["map"]["raw"])
+        for data, each, plain, weighted in pairs(cells)
+        if each == learner and data not in compared
+    }
+    if absent:
+        collapsed = [data for data, (plain, raw) in absent.items() if raw < COLLAPSE * plain]
+        text = f"- Not trained under `clean`: {', '.join(absent)}."
+        if collapsed:
+            text += f" Under `paper`, {', '.join(collapsed)} collapsed."
+        yield text
 
 
 def _loss(pair: Pair) -> float:

@@ -264,6 +264,14 @@ def test_the_careful_protocol_is_told_beside_the_papers():
     assert "### xgboost" not in text
 
 
+def test_a_set_without_the_careful_protocol_is_named_with_its_collapse():
+    cells, careful = printed_cells(), printed_cells()
+    assert "Not trained" not in write_page(cells, "paper", careful)
+    del careful["corel5k-lightgbm-r"], careful["yeast-lightgbm-1"]
+    text = write_page(cells, "paper", careful)
+    assert "Not trained under `clean`: yeast, corel5k. Under `paper`, corel5k collapsed." in text
+
+
 def test_xgboost_under_the_careful_protocol_has_its_own_table():
     cells, careful = printed_cells(), printed_cells()
     for some, weighted in ((cells, 0.03), (careful, 0.99)):

@@ -21,7 +21,6 @@ from experiments.store import RESULTS, CellStore
 from experiments.text import paragraph
 from oddslip.calibrators import Isotonic
 from oddslip.core.panel import Panel
-from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.metrics import average_precision_at_k, evaluate
 
@@ -83,10 +82,7 @@ def reproduce_conventions(
                 about = {"data": name, "inputs": loaded.sha256, "measures": MEASURES}
                 store.find(f"{name}-dead", about, partial(measure_dead, loaded), command=command)
                 advance(1)
-    cells = store.values()
-    if not cells:
-        raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
-    return cells
+    return store.require(store.values())
 
 
 def measure_identity(

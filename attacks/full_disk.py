@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from attacks.children import Nursery, nursery
-from attacks.commands import SMALL, Command, Size, commands, contents, make_inputs
-from attacks.kills import OLD, check_same, check_whole, scratch, undisturbed
+from attacks.child import scratch
+from attacks.commands import SMALL, Size
 from attacks.outcome import Outcome
+from attacks.trials import Trial, run_trials
 
 LINE_BYTES = 1024
 TITLE = "full disk (ENOSPC) and files that may not grow (EFBIG) in writing commands"
@@ -35,28 +34,16 @@ umount --lazy "$0"
 
 def attack(count: int, seed: int, size: Size = SMALL) -> Outcome:
     """Run ``count`` commands with too little room."""
-    dice = random.Random(seed)
-    failures: list[str] = []
     refused = {"ENOSPC": 0, "EFBIG": 0}
-    with scratch() as made, nursery() as opened, small_disk(Path(made) / "disk") as disk:
-        base = Path(made)
-        table = commands(make_inputs(base / "inputs", size), size)
-        order = [each for each in table for _ in range(1 if each.slow else 3)]
-        dice.shuffle(order)
-        whole: dict[str, tuple[dict[str, object], int]] = {}
-        for number in range(count):
-            command = order[number % len(order)]
-            how = "ENOSPC" if disk is not None and number % 2 == 0 else "EFBIG"
-            try:
-                if command.name not in whole:
-                    wanted, _ = undisturbed(opened, command, base)
-                    whole[command.name] = wanted, _largest(base / "work")
-                place = disk if how == "ENOSPC" and disk is not None else base
-                refused[how] += _starve(opened, command, place, dice, how, *whole[command.name])
-            except AssertionError as error:
-                failures.append(f"try {number}, {how} in {command.name}: {error}")
+    with scratch() as made, small_disk(Path(made) / "disk") as disk:
+
+        def starve(trial: Trial) -> None:
+            small = disk if trial.number % 2 == 0 else None
+            refused["EFBIG" if small is None else "ENOSPC"] += _starve(trial, small)
+
+        failures = run_trials(count, seed, size, starve)
     told = ", ".join(f"{n} refused for {how}" for how, n in refused.items() if n)
-    return Outcome(count, tuple(failures), told)
+    return Outcome(count, failures, told)
 
 
 @contextlib.contextmanager
@@ -82,42 +69,23 @@ def small_disk(folder: Path) -> Iterator[Path | None]:
         keeper.communicate()
 
 
-def _largest(folder: Path) -> int:
-    return max(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def _starve(
-    opened: Nursery,
-    command: Command,
-    place: Path,
-    dice: random.Random,
-    how: str,
-    wanted: dict[str, object],
-    largest: int,
-) -> bool:
+def _starve(trial: Trial, disk: Path | None) -> bool:
     """Whether the command was refused: a try may leave it room enough."""
-    folder = place / "work"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    old = dice.random() < 0.5
-    for name in command.overwrites if old else ():
-        (folder / name).write_bytes(OLD)
-    room = int(largest * dice.uniform(0, 1.2))
-    ballast = place / "ballast"
-    if how == "ENOSPC":
+    folder = trial.make_folder(old=trial.dice.random() < 0.5, place=disk)
+    room = int(trial.largest * trial.dice.uniform(0, 1.2))
+    if disk is not None:
+        ballast = disk / "ballast"
         _fill(ballast, room)
-        ended = opened.run(command.arguments, folder)
+        ended = trial.run(folder)
         ballast.unlink()
     else:
         # What is told goes to a file as well, which must hold its line.
-        ended = opened.run(command.arguments, folder, most_bytes=max(room, LINE_BYTES))
+        ended = trial.run(folder, most_bytes=max(room, LINE_BYTES))
     if ended.code != 0:
         assert ended.code == 2, f"ended with {ended.code}: {ended.told[-400:]!r}"
         assert ended.is_one_line, f"told {ended.told[:400]!r}"
-        check_whole(contents(folder), wanted)
-    again = opened.run(command.arguments, folder)
-    assert again.code == 0, f"the rerun ended with {again.code}: {again.told[:300]!r}"
-    check_same(contents(folder), wanted)
+        trial.check_whole(folder)
+    trial.check_rerun(folder)
     return ended.code != 0
 
 

@@ -9,15 +9,13 @@ after each signal the campaign measures how much longer a little work takes here
 from __future__ import annotations
 
 import json
-import random
 import signal
 import time
 from pathlib import Path
 
-from attacks.children import Nursery, nursery
-from attacks.commands import LARGE, SMALL, Command, Size, commands, contents, make_inputs
-from attacks.kills import check_same, check_whole, fresh, scratch, undisturbed
+from attacks.commands import LARGE, SMALL, Command, Size, contents
 from attacks.outcome import Outcome
+from attacks.trials import Trial, run_trials
 
 TITLE = "SIGINT and SIGTERM at random points of every command"
 SLICE = 3
@@ -32,29 +30,15 @@ LINES = {signal.SIGINT: "oddslip: interrupted\n", signal.SIGTERM: "oddslip: term
 def attack(count: int, seed: int, size: Size | None = None) -> Outcome:
     """Interrupt ``count`` commands. Inputs are large where there is time: steps take longer."""
     size = size or (LARGE if count >= FULL else SMALL)
-    dice = random.Random(seed)
-    failures: list[str] = []
-    longest, stopped = 0.0, 0
-    with scratch() as made, nursery() as opened:
-        base = Path(made)
-        inputs = make_inputs(base / "inputs", size)
-        table = commands(inputs, size) + reading_commands(inputs)
-        dice.shuffle(table)
-        whole: dict[str, tuple[dict[str, object], float]] = {}
-        for number in range(count):
-            command = table[number % len(table)]
-            sent = dice.choice(list(CODES))
-            try:
-                if command.name not in whole:
-                    whole[command.name] = undisturbed(opened, command, base)
-                waited = _interrupt(opened, command, base, dice, sent, *whole[command.name])
-            except AssertionError as error:
-                failures.append(f"try {number}, {sent.name} to {command.name}: {error}")
-                continue
-            stopped += waited is not None
-            longest = max(longest, waited or 0.0)
-    notes = f"{stopped} stopped before their end, the slowest after {longest:.1f} s"
-    return Outcome(count, tuple(failures), notes)
+    waits: list[float] = []
+
+    def interrupt(trial: Trial) -> None:
+        waits.extend(_interrupt(trial))
+
+    failures = run_trials(count, seed, size, interrupt, more=reading_commands, shares=1)
+    slowest = max(waits, default=0.0)
+    notes = f"{len(waits)} stopped before their end, the slowest after {slowest:.1f} s"
+    return Outcome(count, failures, notes)
 
 
 def reading_commands(inputs: Path) -> list[Command]:
@@ -67,39 +51,30 @@ def reading_commands(inputs: Path) -> list[Command]:
     ]
 
 
-def _interrupt(
-    opened: Nursery,
-    command: Command,
-    base: Path,
-    dice: random.Random,
-    sent: signal.Signals,
-    wanted: dict[str, object],
-    seconds: float,
-) -> float | None:
-    """Seconds from the signal to the end, less what load took; None if the command was done."""
-    folder = fresh(base, command, old=dice.random() < 0.5)
-    child = opened.start(command.arguments, folder)
+def _interrupt(trial: Trial) -> list[float]:
+    """Seconds from the signal to the end, less what load took; none if the command was done."""
+    sent = trial.dice.choice(list(CODES))
+    folder = trial.make_folder(old=trial.dice.random() < 0.5)
+    child = trial.start(folder)
     # Not before the command listens: until then a signal ends the interpreter in its own way.
-    time.sleep(LISTENING_S + dice.uniform(0, seconds))
+    time.sleep(LISTENING_S + trial.dice.uniform(0, trial.seconds))
     began = time.monotonic()
     child.send(sent)
     ended = child.end()
     waited = time.monotonic() - began
     if ended.code != 0:
-        assert ended.code == CODES[sent], f"ended with {ended.code}: {ended.told[-300:]}"
-        assert ended.told == LINES[sent], f"told {ended.told[:300]!r}"
+        assert ended.code == CODES[sent], f"{sent.name}: ended {ended.code}: {ended.told[-300:]}"
+        assert ended.told == LINES[sent], f"{sent.name}: told {ended.told[:300]!r}"
     waited -= _lateness()
-    assert waited <= LIMIT_S, f"took {waited:.1f} s to stop"
-    left, finished = contents(folder), _finished_work(folder)
-    hidden = [name for name in left if _is_unfinished(name)]
-    assert not hidden, f"left {hidden} behind"
-    check_whole(left, wanted)
-    again = opened.run(command.arguments, folder)
-    assert again.code == 0, f"the rerun ended with {again.code}: {again.told[:300]}"
-    check_same(contents(folder), wanted)
+    assert waited <= LIMIT_S, f"{sent.name}: took {waited:.1f} s to stop"
+    finished = _finished_work(folder)
+    hidden = [name for name in contents(folder) if _is_unfinished(name)]
+    assert not hidden, f"{sent.name}: left {hidden} behind"
+    trial.check_whole(folder)
+    trial.check_rerun(folder)
     redone = sorted(finished.items() - _finished_work(folder).items())
     assert not redone, f"the rerun did {[path.name for path, _ in redone]} again"
-    return None if ended.code == 0 else waited
+    return [] if ended.code == 0 else [waited]
 
 
 def _finished_work(folder: Path) -> dict[Path, int]:

@@ -7,9 +7,8 @@ import typer
 from experiments.commands.data import archive, generate
 from experiments.commands.mulan import mulan
 from experiments.commands.pairs import instacart, instacart_baskets, santander, tafeng
-from experiments.commands.peers import peers
 from experiments.commands.row_aware import row_aware
-from experiments.commands.selection import selection
+from experiments.commands.selection import peers, selection
 from experiments.commands.simulation import monitor_simulation, verdict_simulation
 from experiments.commands.supplement import (
     boundary,

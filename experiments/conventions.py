@@ -27,7 +27,6 @@ from experiments.store import RESULTS, CellStore
 from experiments.text import paragraph
 from oddslip.calibrators import Isotonic
 from oddslip.core.panel import Panel
-from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.metrics import average_precision_at_k, evaluate
 
@@ -96,10 +95,7 @@ def reproduce_conventions(
         if paths is not None:
             measure = partial(measure_carts, paths)
             store.find("instacart-dead", describe_carts(paths), measure, command=command)
-    cells = store.values()
-    if not cells:
-        raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
-    return cells
+    return store.require(store.values())
 
 
 def measure_identity(

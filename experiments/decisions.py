@@ -16,7 +16,6 @@ from experiments.text import paragraph
 from oddslip import DEFAULT_SEED, Decision, check
 from oddslip.calibrators import Isotonic
 from oddslip.core.types import Floats, Ints
-from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.selection.repair import Repair
 
@@ -58,10 +57,7 @@ def reproduce_decisions(
                         about = panel.configuration | {"measures": MEASURES, "splits": N_SPLITS}
                         store.find(panel.key, about, partial(measure, panel), command=command)
                 advance(1)
-    cells = store.values()
-    if not cells:
-        raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
-    return cells
+    return store.require(store.values())
 
 
 def draw_rows(rng: np.random.Generator, n_rows: int, drift: float = 0.0) -> tuple[Floats, Ints]:

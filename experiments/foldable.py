@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.row_aware.panels import Panel, list_panels
+from experiments.row_aware.panels import Panel, list_panels, measure_panels
 from experiments.store import RESULTS, CellStore
 from experiments.text import paragraph
 from oddslip.core.arguments import check_k
-from oddslip.errors import InvalidInput
-from oddslip.io.progress import progress_bar
 from oddslip.metrics import average_precision_at_k
 from oddslip.selection.repair import Repair
 
@@ -42,20 +39,14 @@ def reproduce_foldable(
     """
     store = CellStore(results, "foldable")
     if not finished:
-        with progress_bar("data sets", len(datasets)) as advance:
-            for dataset in datasets:
-                for panel in list_panels(dataset, data, Path(work)):
-                    store.find(
-                        panel.key,
-                        panel.configuration | {"measures": MEASURES},
-                        partial(measure, panel),
-                        command=f"python -m experiments foldable --dataset {dataset}",
-                    )
-                advance(1)
-    cells = store.values()
-    if not cells:
-        raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
-    return cells
+        measure_panels(
+            store,
+            {name: list_panels(name, data, Path(work)) for name in datasets},
+            lambda panel, _: measure(panel),
+            {"measures": MEASURES},
+            command="python -m experiments foldable --dataset {}",
+        )
+    return store.require(store.values())
 
 
 def measure(panel: Panel) -> dict[str, Any]:

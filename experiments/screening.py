@@ -5,18 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.row_aware.panels import DATASETS, SKIPPED, Panel, list_panels
+from experiments.row_aware.panels import DATASETS, SKIPPED, Panel, list_panels, measure_panels
 from experiments.store import RESULTS, CellStore
 from experiments.text import paragraph
 from oddslip.core.arguments import check_k
-from oddslip.errors import InvalidInput
-from oddslip.io.progress import progress_bar
 from oddslip.metrics import average_precision_at_k
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.repair import Repair
@@ -64,25 +61,18 @@ def reproduce_screening(
     """
     store = CellStore(results, "screening")
     if not finished:
-        with progress_bar("data sets", len(datasets)) as advance:
-            for dataset in datasets:
-                for panel in list_panels(dataset, data, Path(work), LEFT_OUT):
-                    timings: dict[str, float] = {}
-                    store.find(
-                        panel.key,
-                        panel.configuration | {"measures": MEASURES},
-                        partial(measure, panel, timings),
-                        command=f"python -m experiments screening --dataset {dataset}",
-                        timings=timings,
-                    )
-                advance(1)
+        measure_panels(
+            store,
+            {name: list_panels(name, data, Path(work), LEFT_OUT) for name in datasets},
+            measure,
+            {"measures": MEASURES},
+            command="python -m experiments screening --dataset {}",
+        )
     cells = {
         key: cell["values"] | {"cpu": [cell["cpu_screened"], cell["cpu_whole"]]}
         for key, cell in sorted(store.cells().items())
     }
-    if not cells:
-        raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
-    return cells
+    return store.require(cells)
 
 
 def measure(panel: Panel, timings: dict[str, float]) -> dict[str, Any]:

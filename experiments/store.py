@@ -83,6 +83,18 @@ class CellStore:
         """Values of all finished cells by key."""
         return {key: dict(cell["values"]) for key, cell in sorted(self.cells().items())}
 
+    def require(self, cells: dict[str, Any]) -> dict[str, Any]:
+        """The same cells; an error where there are none."""
+        if not cells:
+            raise InvalidInput(f"{self.path} must hold finished cells, got none. Run the study.")
+        return cells
+
+    def cpu_seconds(self, key: str) -> dict[str, float]:
+        """CPU seconds of the parts of a finished cell, stored as timings named ``cpu_*``."""
+        prefix = "cpu_"
+        line = self.cells()[key]
+        return {name.removeprefix(prefix): line[name] for name in line if name.startswith(prefix)}
+
     def read(self, key: str, configuration: dict[str, Any]) -> dict[str, Any] | None:
         """Values of a finished cell with exactly this configuration, or None."""
         cell = self.cells().get(key)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.options import Work
 from oddslip import DEFAULT_SEED
 from oddslip.cli.options import Json
 from oddslip.cli.outputs import check_folders, check_outputs, console, print_json
@@ -58,7 +59,7 @@ def generate(
 
 
 def archive(
-    work: Annotated[Path, typer.Option(help="Where trained scores are kept.")] = Path(".work"),
+    work: Work = Path(".work"),
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The archive to write (.zip).")
     ] = None,

@@ -7,16 +7,14 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import Data, Finished, Results
+from experiments.commands.options import Data, DataSets, Finished, Results, Work
 from experiments.store import RESULTS
 from oddslip.cli.options import Json
 from oddslip.cli.outputs import check_folders, check_outputs, console, print_json
 
 
 def mulan(
-    dataset: Annotated[
-        list[str] | None, typer.Option(help="Data set; may be given several times. All twelve.")
-    ] = None,
+    dataset: DataSets = None,
     learner: Annotated[
         list[str] | None,
         typer.Option(help="lightgbm, lightgbm-regularised, xgboost, logistic, mlp. All five."),
@@ -25,9 +23,7 @@ def mulan(
     protocol: Annotated[str, typer.Option(help="paper or clean.")] = "paper",
     data: Data = None,
     results: Results = RESULTS,
-    work: Annotated[Path, typer.Option(help="Where trained scores are kept.")] = Path(
-        ".work/mulan"
-    ),
+    work: Work = Path(".work/mulan"),
     choices: Annotated[bool, typer.Option(help="Also what the selection rules choose.")] = True,
     finished: Finished = False,
     page: Annotated[

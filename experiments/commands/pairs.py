@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from experiments.commands.options import Finished, Results
+from experiments.commands.options import Finished, Results, as_command, read_parameters
 from experiments.store import RESULTS
 from oddslip.cli.options import Json
 from oddslip.cli.outputs import check_folders, check_outputs, console, print_json, write_text
@@ -68,28 +67,14 @@ class PairOptions(NamedTuple):
 
 def pair_command(study: Callable[..., None]) -> Callable[..., None]:
     """The command of a study of matched pairs: its own options, then `PairOptions`, as one."""
-    study_hints = get_type_hints(study, include_extras=True)
-    shared = get_type_hints(PairOptions, include_extras=True)
-    del study_hints["options"], study_hints["return"]
-    hints = study_hints | shared
-    defaults = {name: signature(study).parameters[name].default for name in study_hints}
-    defaults |= PairOptions._field_defaults
+    own, shared = read_parameters(study), read_parameters(PairOptions)
+    del own["options"]
 
     def command(**options: Any) -> None:
-        study(
-            PairOptions(**{name: options[name] for name in shared}),
-            **{name: options[name] for name in study_hints},
-        )
+        pair_options = PairOptions(**{name: options.pop(name) for name in shared})
+        study(pair_options, **options)
 
-    # The parser reads options off a function's signature.
-    parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hint)
-        for name, hint in hints.items()
-    ]
-    command.__name__, command.__doc__ = study.__name__, study.__doc__
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = hints
-    return command
+    return as_command(command, study, own | shared)
 
 
 NLabels = Annotated[int, typer.Option("--labels", min=2, help="Most frequent products kept.")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,11 +16,13 @@ from experiments.datasets.mulan.files import search_path
 from experiments.datasets.mulan.reader import MulanData, read_mulan, split_rows
 from experiments.mulan.arms import LEARNERS, SEED, arm_configuration, train_arm
 from experiments.mulan.study import DATASETS as MULAN
+from experiments.store import CellStore
 from oddslip.core.provenance import digest_of
 from oddslip.core.weights import balance_ratios
 from oddslip.errors import UnreadableFile
 from oddslip.io.arrays import read_arrays
 from oddslip.io.files import atomic_write
+from oddslip.io.progress import progress_bar
 
 K = 7
 WEIGHTS = ("1", "r")
@@ -61,6 +63,42 @@ class Panel(NamedTuple):
     key: str
     configuration: dict[str, Any]
     load: Callable[[], Scored]
+
+
+def measure_panels(
+    store: CellStore,
+    panels: Mapping[str, Iterable[Panel]],
+    measure: Callable[[Panel, dict[str, float]], dict[str, Any]],
+    settings: dict[str, Any],
+    *,
+    command: str,
+    suffix: str = "",
+) -> None:
+    """Measure every panel of some data sets that is not finished yet.
+
+    Parameters
+    ----------
+    panels : mapping of str to iterable of Panel
+        By data set, whose name ``command`` is formatted with.
+    measure : callable
+        Gets a panel, and the timings of its cell to fill.
+    settings : dict
+        What a cell depends on besides its panel.
+    suffix : str
+        Of the key of a cell, behind that of its panel.
+    """
+    with progress_bar(f"data sets of the study {store.study}", len(panels)) as advance:
+        for dataset, each in panels.items():
+            for panel in each:
+                timings: dict[str, float] = {}
+                store.find(
+                    panel.key + suffix,
+                    panel.configuration | settings,
+                    partial(measure, panel, timings),
+                    command=command.format(dataset),
+                    timings=timings,
+                )
+            advance(1)
 
 
 def list_panels(

@@ -16,7 +16,7 @@ from experiments.folds import NumberedFolds, numbered_folds
 from experiments.mcgrad import find_version
 from experiments.row_aware import stages
 from experiments.row_aware.built import BUILT, built_settings, measure_built, summarise_rows
-from experiments.row_aware.panels import DATASETS, Panel, Scored, list_panels
+from experiments.row_aware.panels import DATASETS, Panel, Scored, list_panels, measure_panels
 from experiments.row_aware.stages import STAGES, Rows, fit_stage
 from experiments.selection.cells import PAPER_RULE, choose, measure_on_test
 from experiments.store import RESULTS, CellStore, check_names, row_precisions
@@ -24,8 +24,6 @@ from oddslip.calibrators.policy import DeadLabelPolicy, find_prior, find_unobser
 from oddslip.core import panel as core_panel
 from oddslip.core.labels import DenseLabels, LabelTotals
 from oddslip.core.passes import run
-from oddslip.errors import InvalidInput
-from oddslip.io.progress import progress_bar
 from oddslip.metrics.at_k import Scoring
 from oddslip.repairs.maps import LabelMaps
 from oddslip.selection.candidates import HIERARCHICAL, RAW, read_candidate
@@ -95,20 +93,14 @@ def reproduce_row_aware(
     settings = stage_settings() | ({PEER: find_version()} if mcgrad else {})
     if built:
         settings = built_settings()
-    with progress_bar("data sets of the row-aware study", len(datasets)) as advance:
-        for dataset in datasets:
-            for panel in list_panels(dataset, data, Path(work)):
-                key = f"{panel.key}-{apart}" if apart else panel.key
-                options = f"--dataset {dataset}{f' --{apart}' if apart else ''}"
-                timings: dict[str, float] = {}
-                store.find(
-                    key,
-                    panel.configuration | settings,
-                    partial(_measure, panel, () if built else names, timings),
-                    command=f"python -m experiments row-aware {options}",
-                    timings=timings,
-                )
-            advance(1)
+    measure_panels(
+        store,
+        {name: list_panels(name, data, Path(work)) for name in datasets},
+        partial(_measure, names=() if built else names),
+        settings,
+        command=f"python -m experiments row-aware --dataset {{}}{f' --{apart}' if apart else ''}",
+        suffix=f"-{apart}" if apart else "",
+    )
     return read_finished(store)
 
 
@@ -122,12 +114,12 @@ def read_finished(store: CellStore) -> Cells:
     """Cells of these stages, with the CPU seconds that they took; cells apart joined to them."""
     cells: Cells = {}
     settings = stage_settings()
-    for key, line in sorted(store.cells().items()):
+    for key in sorted(store.cells()):
         is_built = key.endswith(f"-{BUILT}")
         values = store.read_values(key, **(built_settings() if is_built else settings))
         if values is None:
             continue
-        cpu = {name.removeprefix("cpu_"): line[name] for name in line if name.startswith("cpu_")}
+        cpu = store.cpu_seconds(key)
         apart = BUILT if is_built else PEER
         panel = key.removesuffix(f"-{apart}")
         if panel == key:
@@ -136,12 +128,10 @@ def read_finished(store: CellStore) -> Cells:
             for part in ("stages", "contenders"):
                 cells[panel][part][apart] = values[part][apart]
             cells[panel]["cpu"][apart] = cpu[apart]
-    if not cells:
-        raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
-    return cells
+    return store.require(cells)
 
 
-def _measure(panel: Panel, names: Sequence[str], timings: dict[str, float]) -> dict[str, Any]:
+def _measure(panel: Panel, timings: dict[str, float], names: Sequence[str]) -> dict[str, Any]:
     scored = panel.load()
     if names:
         return measure_panel(scored, names, timings)

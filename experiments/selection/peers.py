@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from experiments.mcgrad import calibrate_with_mcgrad, find_version
 from experiments.mulan.study import DATASETS
 from experiments.row_aware.built import summarise_rows
-from experiments.row_aware.panels import Panel, Scored, list_panels
+from experiments.row_aware.panels import Panel, Scored, list_panels, measure_panels
 from experiments.row_aware.study import (
     find_hidden,
     group_folds,
@@ -31,8 +31,6 @@ from experiments.selection.quadratic import RIDGE, Quadratic
 from experiments.store import RESULTS, CellStore, check_names
 from oddslip.calibrators.policy import DeadLabelPolicy
 from oddslip.core.passes import run
-from oddslip.errors import InvalidInput
-from oddslip.io.progress import progress_bar
 from oddslip.metrics.at_k import Scoring
 from oddslip.selection.candidates import HIERARCHICAL, RAW
 from oddslip.selection.rules import GUARD, NEAR, RULES
@@ -95,37 +93,27 @@ def reproduce_peers(
     check_names("datasets", datasets, DATASETS)
     store = CellStore(results, "peers")
     if not finished:
-        with progress_bar("data sets", len(peers) * len(datasets)) as advance:
-            for peer in peers:
-                about = {"measures": MEASURES} | SETTINGS[peer]()
-                for dataset in datasets:
-                    for panel in list_panels(dataset, data, Path(work)):
-                        timings: dict[str, float] = {}
-                        store.find(
-                            f"{panel.key}-{peer}",
-                            panel.configuration | about,
-                            partial(_load_and_measure, peer, panel, timings),
-                            command=f"python -m experiments peers --peer {peer} "
-                            f"--dataset {dataset}",
-                            timings=timings,
-                        )
-                    advance(1)
+        for peer in peers:
+            measure_panels(
+                store,
+                {name: list_panels(name, data, Path(work)) for name in datasets},
+                partial(_load_and_measure, peer),
+                {"measures": MEASURES} | SETTINGS[peer](),
+                command=f"python -m experiments peers --peer {peer} --dataset {{}}",
+                suffix=f"-{peer}",
+            )
     cells = {peer: read_peer(store, peer) for peer in PEERS}
-    if not any(cells.values()):
-        raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
+    store.require(cells["quadratic"] | cells["mcgrad"])
     return cells
 
 
 def read_peer(store: CellStore, peer: str) -> Cells:
     """Finished cells of a peer by the key of the arm, with their CPU seconds."""
     cells = {}
-    for key, line in sorted(store.cells().items()):
+    for key in sorted(store.cells()):
         values = store.read_values(key, measures=MEASURES)
         if values is not None and key.endswith(f"-{peer}"):
-            cpu = {
-                name.removeprefix("cpu_"): line[name] for name in line if name.startswith("cpu_")
-            }
-            cells[key.removesuffix(f"-{peer}")] = values | {"cpu": cpu}
+            cells[key.removesuffix(f"-{peer}")] = values | {"cpu": store.cpu_seconds(key)}
     return cells
 
 

@@ -19,7 +19,6 @@ from experiments.pairs.training import Bench
 from experiments.selection.cells import CHOOSING, SEED, measure_cell, sweep_seeds
 from experiments.store import RESULTS, CellStore, check_names
 from oddslip.datasets.synthetic import synthetic_pair
-from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.learners.backends.base import preset_parameters
 from oddslip.selection.rules import MANY_ROWS
@@ -135,9 +134,7 @@ def read_finished(store: CellStore) -> Cells:
         values = store.read_values(key, **expected)
         if values is not None:
             cells[key] = values
-    if not cells:
-        raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
-    return cells
+    return store.require(cells)
 
 
 def settings() -> dict[str, Any]:

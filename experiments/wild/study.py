@@ -21,7 +21,6 @@ from experiments.wild.measures import (
     measure_repeat,
 )
 from experiments.wild.models import MODELS, Model, Rows, find_model
-from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 
 MEASURES = 1  # raised when what a cell measures changes
@@ -79,15 +78,11 @@ def settings() -> dict[str, Any]:
 def read_finished(store: CellStore) -> Cells:
     """Cells with the settings of today by key, with the CPU seconds of every contender."""
     cells: Cells = {}
-    for key, line in sorted(store.cells().items()):
+    for key in sorted(store.cells()):
         values = store.read_values(key, **settings())
         if values is not None:
-            prefix = "cpu_"
-            cpu = {name.removeprefix(prefix): line[name] for name in line if prefix in name}
-            cells[key] = values | {"cpu": cpu}
-    if not cells:
-        raise InvalidInput(f"{store.path} must hold finished cells, got none. Run the study.")
-    return cells
+            cells[key] = values | {"cpu": store.cpu_seconds(key)}
+    return store.require(cells)
 
 
 def _run_model(store: CellStore, model: Model, mcgrad: bool, repeats: int) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from attacks.children import nursery
 from attacks.commands import commands
-from attacks.kills import OLD, check_same, check_whole
 from attacks.signals import reading_commands
+from attacks.trials import OLD, check_same, check_whole
 
 
 def test_a_half_written_file_is_noticed():

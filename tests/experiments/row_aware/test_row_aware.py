@@ -17,6 +17,7 @@ from experiments.row_aware.stages import (
     learn_logistic,
     relate_labels,
 )
+from oddslip.errors import InvalidInput
 
 OURS = [name for name in STAGES if name != study.PEER]
 
@@ -156,7 +157,7 @@ def test_rows_of_a_group_share_a_side_and_a_fold():
 
 @pytest.mark.skipif(find_spec("mcgrad") is not None, reason="mcgrad is installed")
 def test_a_missing_peer_is_named(tmp_path):
-    with pytest.raises(study.InvalidInput, match="needs mcgrad"):
+    with pytest.raises(InvalidInput, match="needs mcgrad"):
         study.reproduce_row_aware(mcgrad=True, results=tmp_path)
 
 

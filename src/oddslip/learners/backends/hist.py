@@ -10,7 +10,6 @@ label by ln w, and leaves add little. LightGBM's weighted arm starts where its t
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,8 @@ from oddslip.adapters.forest import Forest, Trees, is_supported, lay_out
 from oddslip.core.types import Array, FeaturesLike, Floats, Ints
 from oddslip.errors import InvalidInput
 from oddslip.learners.backends.base import Backend, Parameters, refusals
-from oddslip.learners.model_validation.hist import read_hist
+from oddslip.learners.model_validation.arrays import pack_npz
+from oddslip.learners.model_validation.hist import TYPES, read_hist
 
 _DEFAULTS: Parameters = {
     "max_iter": 200,
@@ -57,15 +57,9 @@ class HistModel:
     forest: Forest | None = None  # the layout of the trees, computed when rows are scored
     unsupported: bool = False  # whether the layout does not support these trees
 
-    def arrays(self) -> dict[str, list[ArrayLike]]:
-        """The arrays to store."""
-        return {name: getattr(self, name) for name in ARRAYS} | {
-            "n_features": np.array([self.n_features], np.int64)
-        }
-
 
 _NODE_ARRAYS = ("feature", "threshold", "left", "right", "missing_left")
-ARRAYS = ("starts", "n_trees", "n_leaves", *_NODE_ARRAYS, "value")
+_ARRAYS = ("starts", "n_trees", "n_leaves", *_NODE_ARRAYS, "value")
 
 
 class Hist(Backend):
@@ -148,9 +142,8 @@ class Hist(Backend):
 
     def dump(self, model: HistModel) -> bytes:
         """The trees as .npz, without pickle."""
-        file = io.BytesIO()
-        np.savez(file, **model.arrays())  # type: ignore[arg-type]
-        return file.getvalue()
+        arrays = {name: getattr(model, name) for name in _ARRAYS}
+        return pack_npz(arrays | {"n_features": np.array([model.n_features], np.int64)})
 
     def load(
         self, data: bytes, n_labels: int | None = None, n_features: int | None = None
@@ -183,7 +176,7 @@ def _fit(
 
 def _read(fit: HistGradientBoostingClassifier) -> dict[str, list[ArrayLike]]:
     """Trees of a fit in LightGBM's numbering, which counts nodes and leaves separately."""
-    arrays: dict[str, list[ArrayLike]] = {name: [] for name in ARRAYS[2:]}
+    arrays: dict[str, list[ArrayLike]] = {name: [] for name in _ARRAYS[2:]}
     for (predictor,) in fit._predictors:
         nodes = predictor.nodes
         leaf = nodes["is_leaf"].astype(bool)
@@ -203,13 +196,10 @@ def _read(fit: HistGradientBoostingClassifier) -> dict[str, list[ArrayLike]]:
 
 
 def _join(labels: list[dict[str, list[ArrayLike]]], n_features: int) -> HistModel:
-    dtypes: dict[str, Any] = dict.fromkeys(("starts", "threshold", "value"), np.float64)
-    dtypes["missing_left"] = np.uint8
     arrays: dict[str, Any] = {}
-    for name in ARRAYS:
+    for name in _ARRAYS:
         parts = [part for label in labels for part in label[name]]
-        whole = np.concatenate([np.empty(0), *parts])
-        arrays[name] = whole.astype(dtypes.get(name, np.int64))
+        arrays[name] = np.concatenate([np.empty(0), *parts]).astype(TYPES[name])
     return HistModel(n_features=n_features, **arrays)
 
 

@@ -95,18 +95,22 @@ class GroupModel:
 
     def sum_rows(self, rows: FeaturesLike) -> Floats:
         """Sums of the trees, by LightGBM or by the layout, with the same bits."""
-        if not self.boosters:
-            return np.zeros((rows.shape[0], self.starts.size))
         self.n_scored += rows.shape[0]
-        if self.n_scored >= LAY_AFTER and not (self.forest or self.unsupported):
+        if self.boosters and self.n_scored >= LAY_AFTER and not (self.forest or self.unsupported):
             with _LAYOUT_LOCK:
                 if not (self.forest or self.unsupported):
                     self.forest = lay_forest([b.model_to_string() for b in self.boosters])
                     self.unsupported = self.forest is None
         if self.forest is not None:
             return self.forest.sum_rows(rows)
+        return self.sum_rounds(rows)
+
+    def sum_rounds(self, rows: FeaturesLike, **rounds: Any) -> Floats:
+        """Sums of the trees by LightGBM: of all, or of some rounds."""
+        if not self.boosters:
+            return np.zeros((rows.shape[0], self.starts.size))
         sums = [
-            np.asarray(booster.predict(rows, raw_score=True, num_threads=1), np.float64)
+            np.asarray(booster.predict(rows, raw_score=True, num_threads=1, **rounds), np.float64)
             for booster in self.boosters
         ]
         return np.column_stack(sums)
@@ -147,9 +151,10 @@ class LightGBM(Backend):
         _check_mode(parameters)
         _check_constraints(parameters, X.shape[1])
         shared = {**_booster_parameters(parameters), "objective": "none"}
-        rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
         with refusals("LightGBM", lgb.basic.LightGBMError):
-            return lgb.Dataset(rows, np.zeros(X.shape[0], np.float32), params=shared).construct()
+            return lgb.Dataset(
+                _as_floats(X), np.zeros(X.shape[0], np.float32), params=shared
+            ).construct()
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
         """Labels that fit into the memory, at most `_MAX_GROUP_SIZE`."""
@@ -186,10 +191,8 @@ class LightGBM(Backend):
 
     def predict_margin(self, model: GroupModel, X: FeaturesLike) -> Floats:
         """Log-odds of every label of the group, on one thread."""
-        # LightGBM needs a float dtype; blocks are small, so the copy is cheap.
-        rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
         with refusals("LightGBM", lgb.basic.LightGBMError):
-            return model.sum_rows(rows) + model.starts
+            return model.sum_rows(_as_floats(X)) + model.starts
 
     def n_rounds(self, model: GroupModel) -> int:
         """Rounds of boosting."""
@@ -197,14 +200,8 @@ class LightGBM(Backend):
 
     def stage(self, model: GroupModel, X: FeaturesLike, start: int, stop: int) -> Floats:
         """Log-odds added by some rounds."""
-        rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-        rounds: dict[str, Any] = {"start_iteration": start, "num_iteration": stop - start}
-        sums = [
-            np.asarray(booster.predict(rows, raw_score=True, num_threads=1, **rounds))
-            for booster in model.boosters
-        ]
-        initial = model.starts if start == 0 else np.zeros(model.starts.size)
-        return np.column_stack(sums) + initial if sums else np.tile(initial, (rows.shape[0], 1))
+        sums = model.sum_rounds(_as_floats(X), start_iteration=start, num_iteration=stop - start)
+        return sums + model.starts if start == 0 else sums
 
     def cut(self, model: GroupModel, n_rounds: int) -> GroupModel:
         """The same model with only its first rounds."""
@@ -238,6 +235,11 @@ class LightGBM(Backend):
 
 
 BACKEND = LightGBM()
+
+
+def _as_floats(X: FeaturesLike) -> FeaturesLike:
+    """Rows in a dtype that LightGBM reads."""
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
 def start_margin(truth: NDArray[np.uint8]) -> float:

@@ -10,7 +10,6 @@ the margins of weighted labels. ``solver="lbfgs"`` reproduces scikit-learn.
 
 from __future__ import annotations
 
-import io
 import warnings
 from functools import partial
 from typing import NamedTuple
@@ -24,7 +23,7 @@ from oddslip.core.arguments import check_whole, is_number
 from oddslip.core.types import FeaturesLike, Floats
 from oddslip.errors import InvalidInput
 from oddslip.learners.backends.base import Backend, Parameters
-from oddslip.learners.model_validation.arrays import check_shapes, read_arrays
+from oddslip.learners.model_validation.arrays import check_shapes, pack_npz, read_arrays
 
 Array = Floats
 _BYTES_PER_CELL = 96  # at most a dozen float64 arrays of shape (rows, labels)
@@ -104,12 +103,7 @@ class LogisticBackend(Backend):
                 f"solver must be one of {', '.join(_SOLVERS)}, got {parameters['solver']!r:.60}."
             )
         rows = _as_float64(X)
-        cells = rows.data if sparse.issparse(rows) else rows
-        if not np.isfinite(cells).all():
-            raise InvalidInput(
-                "X must hold finite numbers for logistic regression, got NaN or infinite cells. "
-                "Fill them first."
-            )
+        check_finite(rows, "logistic regression")
         n_rows, n_features = rows.shape
         means, scales = np.zeros(n_features), np.ones((n_features, 1))
         squares = _sum_squares(rows)
@@ -153,9 +147,7 @@ class LogisticBackend(Backend):
 
     def dump(self, model: Coefficients) -> bytes:
         """The coefficients as .npz, without pickle."""
-        file = io.BytesIO()
-        np.savez(file, slopes=model.slopes, intercepts=model.intercepts)
-        return file.getvalue()
+        return pack_npz(model._asdict())
 
     def load(
         self, data: bytes, n_labels: int | None = None, n_features: int | None = None
@@ -364,6 +356,14 @@ def _as_float64(X: FeaturesLike) -> FeaturesLike:
     if sparse.issparse(X):
         return X.tocsr().astype(np.float64, copy=False)
     return np.asarray(X, np.float64)
+
+
+def check_finite(rows: FeaturesLike, learner: str) -> None:
+    """Raise for features that are not finite."""
+    if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
+        raise InvalidInput(
+            f"X must hold finite numbers for {learner}, got NaN or infinite cells. Fill them first."
+        )
 
 
 def column_moments(rows: FeaturesLike) -> tuple[Array, Array]:

@@ -7,7 +7,6 @@ threads, default type and device) is neither read nor changed.
 
 from __future__ import annotations
 
-import io
 import math
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -22,8 +21,8 @@ from oddslip.core.arguments import check_whole, is_number
 from oddslip.core.types import FeaturesLike, Floats, LabelsLike
 from oddslip.errors import InvalidInput
 from oddslip.learners.backends.base import Backend, Parameters
-from oddslip.learners.backends.logistic import column_moments
-from oddslip.learners.model_validation.arrays import check_layers, read_arrays
+from oddslip.learners.backends.logistic import check_finite, column_moments
+from oddslip.learners.model_validation.arrays import check_layers, pack_npz, read_arrays
 
 MAX_HIDDEN = 1 << 20
 _PREDICT_BYTES = 16 * 1024 * 1024
@@ -91,13 +90,8 @@ class MLPBackend(Backend):
     def prepare(self, X: FeaturesLike, parameters: Parameters) -> Standardised:
         """The rows, and the means and deviations of their features."""
         _check_parameters(parameters)
-        rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-        cells = rows.data if sparse.issparse(rows) else rows
-        if not np.isfinite(cells).all():
-            raise InvalidInput(
-                "X must hold finite numbers for the MLP, got NaN or infinite cells. "
-                "Fill them first."
-            )
+        rows = _as_rows(X)
+        check_finite(rows, "the MLP")
         means, scales = column_moments(rows)
         return Standardised(rows, means if parameters["centre"] else np.zeros_like(means), scales)
 
@@ -149,9 +143,7 @@ class MLPBackend(Backend):
     def predict_margin(self, model: Network, X: FeaturesLike) -> Floats:
         """Raw log-odds of a block of rows, shape (rows, g)."""
         # In float64, so that float32 scores do not depend on how rows are cut into blocks.
-        rows = Standardised(
-            X.tocsr() if sparse.issparse(X) else np.asarray(X), model.means, model.scales
-        )
+        rows = Standardised(_as_rows(X), model.means, model.scales)
         layers = [
             (slope.astype(np.float64), bias)
             for slope, bias in zip(model.slopes, model.biases, strict=True)
@@ -169,8 +161,7 @@ class MLPBackend(Backend):
 
     def predict_stored(self, model: Network, X: FeaturesLike) -> NDArray[np.float32]:
         """Probabilities of all rows from one pass of the network in float32, as in torch."""
-        rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-        cells = Standardised(rows, model.means, model.scales).take(slice(None))
+        cells = Standardised(_as_rows(X), model.means, model.scales).take(slice(None))
         slopes = [torch.from_numpy(np.ascontiguousarray(slope.T)) for slope in model.slopes]
         biases = [torch.from_numpy(bias) for bias in model.biases]
         with torch.no_grad():
@@ -182,9 +173,7 @@ class MLPBackend(Backend):
         arrays: dict[str, Any] = {"means": model.means, "scales": model.scales}
         for at, (slope, bias) in enumerate(zip(model.slopes, model.biases, strict=True)):
             arrays |= {f"slope{at}": slope, f"bias{at}": bias}
-        file = io.BytesIO()
-        np.savez(file, **arrays)
-        return file.getvalue()
+        return pack_npz(arrays)
 
     def load(
         self, data: bytes, n_labels: int | None = None, n_features: int | None = None
@@ -198,6 +187,10 @@ class MLPBackend(Backend):
             [arrays[f"slope{at}"] for at in depth],
             [arrays[f"bias{at}"] for at in depth],
         )
+
+
+def _as_rows(X: FeaturesLike) -> FeaturesLike:
+    return X.tocsr() if sparse.issparse(X) else np.asarray(X)
 
 
 def _check_parameters(parameters: Parameters) -> None:

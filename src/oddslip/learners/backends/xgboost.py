@@ -19,7 +19,7 @@ stored, the faster the training.
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xgboost as xgb
@@ -168,9 +168,8 @@ class XGBoostBackend(Backend):
         boosters = []
         for booster in model.boosters:
             short = booster[:n_rounds]
-            short.set_attr(**{_ZEROS: "missing" if model.zeros_missing else "zero"})
             short.set_param({"nthread": 1})
-            boosters.append(short)
+            boosters.append(_mark(short, model.zeros_missing))
         return BoosterGroup(boosters, model.zeros_missing)
 
     def predict_stored(self, model: BoosterGroup, X: FeaturesLike) -> NDArray[np.float32]:
@@ -196,12 +195,7 @@ class XGBoostBackend(Backend):
         labels = sum(check_booster(raw, n_features) for raw in raws)
         if n_labels is not None and labels != n_labels:
             raise UnreadableFile(f"a group must have trees for {n_labels} labels, got {labels}.")
-        boosters = []
-        for raw in raws:
-            booster = xgb.Booster()
-            booster.load_model(bytearray(raw))
-            booster.set_param({"nthread": 1})
-            boosters.append(booster)
+        boosters = [_from_raw(raw) for raw in raws]
         return BoosterGroup(boosters, boosters[0].attr(_ZEROS) == "missing")
 
 
@@ -229,7 +223,7 @@ def _boost(
         fill_gradients(cells, labels, float32_weights, gradients, hessians)
         return gradients, hessians
 
-    return _mark(xgb.train(settings, prepared.matrix, rounds, obj=objective), prepared)
+    return _grow(settings, prepared, rounds, obj=objective)
 
 
 def _boost_alone(
@@ -243,7 +237,7 @@ def _boost_alone(
     settings, rounds = _boosting(parameters, seed)
     settings["scale_pos_weight"] = weight
     prepared.matrix.set_label(np.ascontiguousarray(labels, np.float32))
-    return _mark(xgb.train(settings, prepared.matrix, rounds), prepared)
+    return _grow(settings, prepared, rounds)
 
 
 def _boosting(parameters: Parameters, seed: int) -> tuple[Parameters, int]:
@@ -290,17 +284,26 @@ def _split_between(booster: xgb.Booster, high: NDArray[np.float32]) -> xgb.Boost
                 left[node], right[node] = right[node], left[node]
                 tree["default_left"][node] = 1
             tree["split_conditions"][node] = float(high[tree["split_indices"][node]])
-    rewritten = xgb.Booster()
-    rewritten.load_model(bytearray(json.dumps(model).encode()))
-    rewritten.set_param({"nthread": 1})
-    return rewritten
+    return _from_raw(json.dumps(model).encode())
 
 
-def _mark(booster: xgb.Booster, prepared: Prepared) -> xgb.Booster:
+def _from_raw(raw: bytes) -> xgb.Booster:
+    booster = xgb.Booster()
+    booster.load_model(bytearray(raw))
+    booster.set_param({"nthread": 1})
+    return booster
+
+
+def _mark(booster: xgb.Booster, zeros_missing: bool) -> xgb.Booster:
+    booster.set_attr(**{_ZEROS: "missing" if zeros_missing else "zero"})
+    return booster
+
+
+def _grow(settings: Parameters, prepared: Prepared, rounds: int, **options: Any) -> xgb.Booster:
+    booster = xgb.train(settings, prepared.matrix, rounds, **options)
     if prepared.high is not None:
         booster = _split_between(booster, prepared.high)
-    booster.set_attr(**{_ZEROS: "missing" if prepared.zeros_missing else "zero"})
-    return booster
+    return _mark(booster, prepared.zeros_missing)
 
 
 def _sum_rounds(model: BoosterGroup, X: FeaturesLike, rounds: tuple[int, int]) -> Floats:

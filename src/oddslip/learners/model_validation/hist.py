@@ -9,7 +9,7 @@ from oddslip.core.types import Array, Ints
 from oddslip.errors import UnreadableFile
 from oddslip.learners.model_validation.arrays import DAMAGE, unpack_npz
 
-_TYPES = {
+TYPES = {
     "starts": np.float64,
     "n_trees": np.int64,
     "n_leaves": np.int64,
@@ -34,10 +34,10 @@ def read_hist(data: bytes, n_labels: int | None, n_features: int | None) -> dict
 
 
 def _fault(arrays: dict[str, Array], n_labels: int | None, n_features: int | None) -> str | None:
-    difference = sorted(set(arrays) ^ set(_TYPES))
+    difference = sorted(set(arrays) ^ set(TYPES))
     if difference:
         return f"array {difference[0][:20]!r} is missing or unknown"
-    for name, dtype in _TYPES.items():
+    for name, dtype in TYPES.items():
         if arrays[name].ndim != 1 or arrays[name].dtype != dtype:
             return f"{name} must be a list of {np.dtype(dtype).name}"
     starts, n_trees, n_leaves = (arrays[name] for name in ("starts", "n_trees", "n_leaves"))

@@ -162,3 +162,11 @@ def test_the_command_line_takes_weights_from_a_file(tmp_path, capsys):
     (tmp_path / "times.txt").write_text("heavy")
     assert main(["evaluate", *files, "-k", "7", *weighed]) == 2
     assert "cannot be read as one number per row" in capsys.readouterr().err
+
+
+def test_a_metric_that_knows_no_weights_refuses_them():
+    from oddslip.metrics import precision_at_k, psp_at_k
+
+    for metric in (precision_at_k, psp_at_k):
+        with pytest.raises(TypeError, match="sample_weight"):
+            metric(PAIR.weighted[:N], LABELS, k=3, sample_weight=UNEQUAL)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from oddslip.core.results import html_text
 from oddslip.diagnosis import diagnose
-from oddslip.diagnosis.checks import check_inversion
+from oddslip.diagnosis.checks.weights import check_inversion
 from oddslip.diagnosis.comparison import (
     chosen_repair,
     fitted_repair,

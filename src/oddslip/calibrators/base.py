@@ -25,7 +25,7 @@ from oddslip.repairs.fitted_repair import FittedRepair
 from oddslip.repairs.label_record import LabelRecord
 from oddslip.repairs.maps import LabelMaps
 from oddslip.sources import Source
-from oddslip.sources.open import Nan, is_spark, kind_for, open_like, open_rows
+from oddslip.sources.open import Nan, is_spark, kind_for, open_like, open_rows, weigh_rows
 
 
 class FitResult(NamedTuple):
@@ -81,10 +81,10 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             label_names=label_names,
             exclude=exclude,
             nan=nan,
-            sample_weight=sample_weight,
             threads=threads,
             purpose=self._purpose(),
         )
+        source = weigh_rows(source, sample_weight)
         self._set_fitted(source, self._fit_rows(source))
         return self
 

@@ -139,35 +139,19 @@ class Panel:
     Panel(1 row x 3 labels, probability, float64, labels: yes)
     """
 
-    __slots__ = (
-        "_absent",
-        "_row_keys",
-        "excluded",
-        "first_row",
-        "kind",
-        "label_names",
-        "labels",
-        "nan_absent",
-        "numbered",
-        "row_ids",
-        "sample_weight",
-        "scores",
-        "twin",
-    )
-
     scores: Array
-    labels: Labels | None
     kind: Kind
-    label_names: tuple[str, ...] | None
-    row_ids: Array | None
-    sample_weight: SampleWeight | None
-    excluded: Positives | None
-    nan_absent: bool
-    _absent: Positives | None
-    _row_keys: NDArray[np.uint64] | None  # where they were found already
-    first_row: int
-    numbered: bool  # whether rows have an order; else an id is all that they are known by
-    twin: Panel | None  # scores of another model for the same rows and labels
+    labels: Labels | None = None
+    label_names: tuple[str, ...] | None = None
+    row_ids: Array | None = None
+    sample_weight: SampleWeight | None = None
+    excluded: Positives | None = None
+    nan_absent: bool = False
+    first_row: int = 0
+    numbered: bool = True  # whether rows have an order; else an id is all that they are known by
+    twin: Panel | None = None  # scores of another model for the same rows and labels
+    _absent: Positives | None = None
+    _row_keys: NDArray[np.uint64] | None = None  # where they were found already
 
     def __init__(
         self,
@@ -189,12 +173,6 @@ class Panel:
         self.kind = kind
         self.label_names = self._name_columns(own_names, label_names)
         self.row_ids = None if row_ids is None else np.asarray(row_ids)
-        self.sample_weight = None
-        self.excluded, self.nan_absent, self._absent = None, False, None
-        self.first_row = 0
-        self.numbered = True
-        self._row_keys = None
-        self.twin = None
         if self.row_ids is not None and self.row_ids.shape != (self.n_rows,):
             raise InvalidInput(
                 f"row_ids must hold one id per row, n_rows={self.n_rows}, "
@@ -205,7 +183,6 @@ class Panel:
                 "row_ids must be the ids that the scores bring, in their order, got others. "
                 "Leave row_ids out, or pass the scores as .to_numpy()."
             )
-        self.labels = None
         if labels is not None:
             self.add_labels(labels, indexed=indexed, beside=beside)
 
@@ -303,7 +280,7 @@ class Panel:
         """A block with all but its scores."""
         excluded = self.excluded
         block.excluded = None if excluded is None else excluded.rows(start, stop)
-        block.nan_absent, block._absent = self.nan_absent, None
+        block.nan_absent = self.nan_absent
         block.labels = self.labels if self.labels is None else _Rows(self.labels, start, stop)
         block.kind = self.kind
         block.label_names = self.label_names
@@ -428,7 +405,7 @@ class Panel:
         """The largest key of a valid cell. A larger one calls for `mended`."""
         from oddslip.kernels.keys import LIMITS, UNSIGNED
 
-        return int(LIMITS[UNSIGNED[self.scores.dtype], self.kind])
+        return int(LIMITS[UNSIGNED[self.dtype], self.kind])
 
     def checked(self) -> Panel:
         """This panel, after a look at every cell."""
@@ -441,13 +418,11 @@ class Panel:
 
         What an absent cell holds does not matter, and is made valid.
         """
-        if self.kind == "probability":
-            wrong = ~((self.scores >= 0) & (self.scores <= 1))
-        else:
-            wrong = ~np.isfinite(self.scores)
-        there = self.present()
-        if (wrong if there is None else wrong & there).any():
-            raise InvalidInput(self._complaint(wrong if there is None else wrong & there))
+        wrong, there = _are_wrong(self.scores, self.kind), self.present()
+        if there is not None:
+            wrong &= there
+        if wrong.any():
+            raise InvalidInput(self._complaint(wrong))
         mended = self.rows(0, self.n_rows)
         mended.scores = self.scores + 0.0
         if there is not None:
@@ -480,12 +455,10 @@ class SparsePanel(Panel):
     lists sees all cells, most of them absent.
     """
 
-    __slots__ = ("_dense", "cells", "positions", "shape")
-
-    _dense: Array | None
     positions: Positives
     cells: Array
     shape: tuple[int, int]
+    _dense: Array | None
 
     @classmethod
     def of(
@@ -608,13 +581,6 @@ class SparsePanel(Panel):
             return self.mended().cell_keys()
         return np.asarray(keys[0])
 
-    @property
-    def limit(self) -> int:
-        """The largest key of a valid cell."""
-        from oddslip.kernels.keys import LIMITS, UNSIGNED
-
-        return int(LIMITS[UNSIGNED[self.cells.dtype], self.kind])
-
     def checked(self) -> SparsePanel:
         """This panel, after a look at every cell."""
         from oddslip.kernels.keys import keys_of, largest_key
@@ -624,8 +590,7 @@ class SparsePanel(Panel):
 
     def mended(self) -> SparsePanel:
         """This panel with -0.0 as 0.0, or an error naming the first cell that is not valid."""
-        outside = ~((self.cells >= 0) & (self.cells <= 1))
-        wrong = outside if self.kind == "probability" else ~np.isfinite(self.cells)
+        wrong = _are_wrong(self.cells, self.kind)
         if wrong.any():
             cells = np.zeros(self.shape, np.bool_)
             cells.reshape(-1)[self.positions.places(self.n_labels)[wrong]] = True
@@ -635,19 +600,18 @@ class SparsePanel(Panel):
         return block
 
 
+def _are_wrong(cells: Array, kind: Kind) -> Bools:
+    """Cells that are no probabilities between 0 and 1, or no finite margins."""
+    valid = (cells >= 0) & (cells <= 1) if kind == "probability" else np.isfinite(cells)
+    return np.asarray(~valid)
+
+
 def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> Array:
     """Scores of ranked labels; NaN where a slot is empty."""
     if isinstance(panel, SparsePanel):
-        counts = (ranking >= 0).sum(axis=1)
-        values = Positives(np.concatenate([[0], np.cumsum(counts)]), ranking[ranking >= 0])
-        places = np.full(ranking.shape, -1, np.int64)
-        order = np.argsort(values.places(panel.n_labels))
-        sorted_places = np.searchsorted(
-            panel.positions.places(panel.n_labels), values.places(panel.n_labels)[order]
-        )
-        back = np.empty_like(sorted_places)
-        back[order] = sorted_places
-        places[ranking >= 0] = back
+        wanted = np.arange(len(ranking))[:, None] * panel.n_labels + ranking
+        places = np.searchsorted(panel.positions.places(panel.n_labels), wanted)
+        places[ranking < 0] = -1
         return np.append(panel.cells, panel.cells.dtype.type(np.nan))[places]
     cells = np.take_along_axis(panel.scores, np.maximum(ranking, 0).astype(np.int64), axis=1)
     return np.where(ranking >= 0, cells, cells.dtype.type(np.nan))
@@ -655,8 +619,6 @@ def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> Array:
 
 class StoredPanel(Panel):
     """Rows of a panel that lies in a file: its scores are read by whoever asks for them first."""
-
-    __slots__ = ("_cells", "_place", "_shape")
 
     _cells: Array | None
     _place: tuple[FileArray, int]
@@ -707,8 +669,6 @@ class StoredPanel(Panel):
 
 class _Rows:
     """A range of rows of some labels; errors name the row of the whole."""
-
-    __slots__ = ("labels", "shape", "start")
 
     def __init__(self, labels: Labels, start: int, stop: int) -> None:
         self.labels, self.start = labels, start

@@ -16,13 +16,14 @@ import zipfile
 from collections.abc import Callable, Mapping
 from copy import copy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.types import Array, Ints
-from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
+from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.io.arrays import DAMAGED, read_arrays, read_npz, refusal
 from oddslip.io.inputs import input_path
 
@@ -90,7 +91,9 @@ def label_rows(matrix: Any, name_of: Callable[[int], str] = str) -> tuple[Ints, 
                 f"at row {_row_of(indptr, at)}, label {name_of(int(indices[at]))!r}."
             )
     if not ascends(indptr, indices):
-        rows = _in_order(rows)
+        rows = rows.copy()
+        rows.has_sorted_indices = False
+        rows.sort_indices()
         indptr, indices, cells = rows.indptr, rows.indices, rows.data
         same = np.flatnonzero(indices[1:] == indices[:-1]) + 1
         same = same[~np.isin(same, indptr)]
@@ -113,12 +116,6 @@ def ascends(indptr: Array, indices: Array) -> bool:
     return bool(rises.all())
 
 
-def is_sparse_npz(path: Path) -> bool:
-    """Whether an .npz was written by scipy.sparse."""
-    with zipfile.ZipFile(input_path(path)) as archive:
-        return bool({"indices.npy", "row.npy", "offsets.npy"} & set(archive.namelist()))
-
-
 def read_sparse_npz(path: Path) -> Any:
     """The matrix `scipy.sparse.save_npz` wrote, its arrays checked before scipy sees them."""
     try:
@@ -128,13 +125,17 @@ def read_sparse_npz(path: Path) -> Any:
         raise UnreadableFile(str(error)) from error
     except OddslipError:
         raise
-    except FileNotFoundError as error:
-        raise UnreadableFile(f"{path} does not exist.") from error
     except DAMAGED as error:
-        reason = first_line(error)
-        if "pickle" in reason.lower():
-            reason = "it holds Python objects, which are never loaded"
-        raise UnreadableFile(f"{path} is cut short or not a NumPy file ({reason}).") from error
+        raise refusal(path, error) from error
+
+
+_ARRAYS = {  # of each form, beside its cells
+    "csr": ("indices", "indptr"),
+    "csc": ("indices", "indptr"),
+    "bsr": ("indices", "indptr"),
+    "coo": ("row", "col"),
+    "dia": ("offsets",),
+}
 
 
 def _from_arrays(arrays: Mapping[str, Array], what: str) -> Any:
@@ -142,41 +143,26 @@ def _from_arrays(arrays: Mapping[str, Array], what: str) -> Any:
 
     kind = arrays["format"].item()
     kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
-    shape = arrays["shape"]
+    if kind not in _ARRAYS:
+        raise InvalidInput(f"{what} must be csr, csc, coo, bsr or dia, got {kind[:20]!r}.")
+    shape, data = arrays["shape"], arrays["data"]
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise InvalidInput(
             f"{what} must have a shape of two whole numbers, got {shape.ravel()[:3]}."
         )
     rows, columns = _sides(tuple(shape.tolist()), what)
-    if kind != "csr" and rows > arrays["data"].size + MAX_EMPTY:
+    if kind != "csr" and rows > data.size + MAX_EMPTY:
         raise InvalidInput(
             f"{what} must have at most {MAX_EMPTY:,} rows more than cells, got {rows:,} rows and "
-            f"{arrays['data'].size:,} cells."
+            f"{data.size:,} cells."
         )
-    _check_numbers(arrays["data"].dtype, what)
+    _check_numbers(data.dtype, what)
+    places = {name: arrays[name] for name in _ARRAYS[kind]}
+    _CHECKS[kind](SimpleNamespace(data=data, **places), rows, columns, what)
     array = bool(arrays["_is_array"].item()) if "_is_array" in arrays else False
-    form = getattr(sparse, f"{kind}_{'array' if array else 'matrix'}", None)
-    if kind in ("csr", "csc", "bsr"):
-        data, indices, indptr = arrays["data"], arrays["indices"], arrays["indptr"]
-        check = {"csr": _check_csr, "csc": _check_csc, "bsr": _check_bsr}[kind]
-        check(_Arrays(data=data, indices=indices, indptr=indptr), rows, columns, what)
-        return form((data, indices, indptr), shape=(rows, columns))  # type: ignore[misc]
-    if kind == "coo":
-        data, row, col = arrays["data"], arrays["row"], arrays["col"]
-        _check_coo(_Arrays(data=data, row=row, col=col), rows, columns, what)
-        return form((data, (row, col)), shape=(rows, columns))  # type: ignore[misc]
-    if kind == "dia":
-        data, offsets = arrays["data"], arrays["offsets"]
-        _check_dia(_Arrays(data=data, offsets=offsets), rows, columns, what)
-        return form((data, offsets), shape=(rows, columns))  # type: ignore[misc]
-    raise InvalidInput(f"{what} must be csr, csc, coo, bsr or dia, got {kind[:20]!r}.")
-
-
-class _Arrays:
-    """The arrays of a matrix that is none yet."""
-
-    def __init__(self, **arrays: Array) -> None:
-        self.__dict__.update(arrays)
+    form = getattr(sparse, f"{kind}_{'array' if array else 'matrix'}")
+    parts = (data, tuple(places.values())) if kind == "coo" else (data, *places.values())
+    return form(parts, shape=(rows, columns))
 
 
 def _native(array: Array) -> Array:
@@ -197,13 +183,6 @@ def _fresh(matrix: Any) -> Any:
     fresh = copy(matrix)
     fresh.has_canonical_format = fresh.has_sorted_indices = False
     return fresh
-
-
-def _in_order(rows: Any) -> Any:
-    rows = rows.copy()
-    rows.has_sorted_indices = False
-    rows.sort_indices()
-    return rows
 
 
 def _sides(shape: tuple[Any, ...], what: str) -> tuple[int, int]:
@@ -387,11 +366,13 @@ def _row_of(indptr: Array, at: int) -> int:
 def read_sparse(path: Path) -> Any | None:
     """The matrix that scipy.sparse saved in an .npz file, or None where it holds none."""
     try:
-        return read_sparse_npz(path) if is_sparse_npz(path) else None
+        with zipfile.ZipFile(input_path(path)) as archive:
+            names = set(archive.namelist())
     except OddslipError:
         raise
     except DAMAGED as error:
         raise refusal(path, error) from error
+    return read_sparse_npz(path) if {"indices.npy", "row.npy", "offsets.npy"} & names else None
 
 
 def read_labels_npz(path: Path) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +139,10 @@ def check_weights(
 
 def _checked(weights: ArrayLike, n_labels: int, label_names: Sequence[str] | None) -> Floats:
     """Weights in the order of the labels, as float64."""
-    weights = reject_masked("weights", weights, _namer(label_names))
+    names = label_names or ()  # there may be too few
+    weights = reject_masked(
+        "weights", weights, lambda label: str(names[label] if label < len(names) else label)
+    )
     checked = per_label("weights", weights, n_labels)
     wrong = np.flatnonzero(~((checked > 0) & np.isfinite(checked)))
     if wrong.size:
@@ -180,35 +183,27 @@ def by_label(what: str, values: Any, label_names: Sequence[str] | None) -> Any:
         values = _read_file(what, values)
     numbers = named_values(what, values)
     if numbers is None:
-        return _by_number(what, values, label_names)
-    if label_names is None:
-        label_names = [str(label) for label in range(len(numbers))]
-        unknown_name = next((name for name in numbers if name not in set(label_names)), None)
-        if unknown_name is not None:
-            raise InvalidInput(
-                f"{what} given by name must name the labels, got {unknown_name!r:.60}, and the "
-                "labels have none. Pass label_names, or .to_numpy() to go by position."
-            )
-    labels = set(label_names)
-    unknown_name = next((name for name in numbers if name not in labels), None)
+        if label_names is None or np.ndim(values) != 1 or len(values) != len(label_names):
+            return values
+        # Labels that are named 0, 1, 2, ... in any order go by these names.
+        order = match_labels(label_names, None, ("labels", what), n_labels=(len(values),) * 2)
+        return values if order is None else np.asanyarray(values)[order]
+    names = [str(label) for label in range(len(numbers))] if label_names is None else label_names
+    known = set(names)
+    unknown_name = next((name for name in numbers if name not in known), None)
     if unknown_name is not None:
+        why = "which is none."
+        if label_names is None:
+            why = "and the labels have none. Pass label_names, or .to_numpy() to go by position."
         raise InvalidInput(
-            f"{what} given by name must name the labels, got {unknown_name!r:.60}, which is none."
+            f"{what} given by name must name the labels, got {unknown_name!r:.60}, {why}"
         )
-    missing = next((name for name in label_names if name not in numbers), None)
+    missing = next((name for name in names if name not in numbers), None)
     if missing is not None:
         raise InvalidInput(
             f"{what} given by name must name every label, {missing!r:.60} is missing."
         )
-    return np.array([numbers[name] for name in label_names])
-
-
-def _by_number(what: str, values: Any, label_names: Sequence[str] | None) -> Any:
-    """Numbers without names: those of labels named 0, 1, 2, ... in any order go by these names."""
-    if label_names is None or np.ndim(values) != 1 or len(values) != len(label_names):
-        return values
-    order = match_labels(label_names, None, ("labels", what), n_labels=(len(values),) * 2)
-    return values if order is None else np.asanyarray(values)[order]
+    return np.array([numbers[name] for name in names])
 
 
 def with_names(values: Array, label_names: Sequence[str] | None) -> Any:
@@ -307,6 +302,7 @@ def named_values(what: str, values: Any) -> dict[str, Any] | None:
 
 
 def _frame_pairs(what: str, frame: Any) -> list[tuple[str, Any]]:
+    """The name of each label and its number, from a column of names or the index."""
     columns = [str(name) for name in frame.columns]
     numbers = [name for name in columns if name != "label"]
     if len(numbers) != 1 or ("label" not in columns and row_names(frame) is None):
@@ -331,16 +327,9 @@ def per_label(what: str, values: ArrayLike, n_labels: int | None = None) -> Floa
     return np.ascontiguousarray(numbers)
 
 
-def _namer(label_names: Sequence[str] | None) -> Callable[[int], str]:
-    """Name of a label; its index where labels have no names, or too few."""
-    names = label_names or ()
-    return lambda label: str(names[label] if label < len(names) else label)
-
-
 def _named(name: str, positives: Floats, n_rows: Any) -> Floats:
+    """The weights of a name that `is_weight_name` knows."""
     multiple = _multiple(name)
-    if name not in NAMES and multiple is None:
-        raise InvalidInput(f"weights must be {_KNOWN}, got {name!r}.")
     ratios = balance_ratios(positives, n_rows)
     if multiple is not None:
         return ratios * multiple

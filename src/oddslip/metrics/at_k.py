@@ -216,43 +216,20 @@ def psp_at_k(
     *,
     k: int,
     propensities: PerLabel = None,
-    kind: Kind | None = None,
-    label_names: Sequence[str] | None = None,
-    exclude: LabelsLike = None,
-    nan: Nan = "refuse",
-    ties: Ties = "stable",
-    per_row: bool = False,
-    threads: int | None = None,
+    **options: Unpack[MetricOptions],
 ) -> Any:
     """Propensity-scored precision: hits weighted by 1 / propensity, over the best possible.
 
     The sums over rows are divided, as in the extreme classification repository. Propensities
     come from `oddslip.metrics.label_propensities`, or else from the counts of these labels.
-    Takes the other arguments of `average_precision_at_k`.
+    Takes the other arguments of `average_precision_at_k`; rows without a true label add nothing.
 
     Examples
     --------
     >>> psp_at_k([[0.9, 0.2, 0.6]], [[1, 1, 0]], k=1, propensities=[0.5, 0.25, 1.0])
     0.5
     """
-    source = open_rows(
-        scores,
-        labels,
-        kind=kind,
-        label_names=label_names,
-        exclude=exclude,
-        nan=nan,
-        threads=threads,
-        purpose="evaluate",
-    )
-    rankings = rank_source(source, k)
-    propensities = by_label("propensities", propensities, source.label_names)
-    values = metric_values(rankings, ties=ties, propensities_given=propensities)
-    if per_row:
-        return metric_by_row(values, "psp")
-    if not len(values):
-        return float("nan")
-    return float(metric_of_sums(values.sum(axis=0), "psp", len(values)))
+    return _metric("psp", scores, labels, k, propensities=propensities, **options)
 
 
 def label_propensities(
@@ -340,13 +317,6 @@ def metric_by_row(values: Floats, metric: str) -> Floats:
     return summed / values[:, Column.PSP_BEST] if metric == "psp" else summed.copy()
 
 
-def average_rows(per_row: Floats, n_rows: int, rows: Rows) -> float:
-    """Mean over the rows with a true label, or over all rows, where the others count zero."""
-    check_choice("rows", rows, Rows)
-    n = n_rows if rows == "all" else per_row.size
-    return float(per_row.sum() / n) if n else float("nan")
-
-
 def check_choice(name: str, value: str, choices: Any) -> int:
     """Place of a named choice among those allowed: those of a Literal, or a collection of names."""
     allowed = get_args(choices) or tuple(choices)
@@ -416,13 +386,19 @@ def _metric(
     labels: LabelsLike,
     k: int,
     *,
-    ties: Ties = "stable",
-    rows: Rows = "with_positives",
-    per_row: bool = False,
+    propensities: PerLabel = None,
     denominator: Denominator = "min",
     **options: Any,
 ) -> Any:
-    """A metric of rows that `open_rows` opens with the other options."""
-    rankings = rank_source(open_rows(scores, labels, **options, purpose="evaluate"), k)
-    values = metric_by_row(metric_values(rankings, ties=ties, denominator=denominator), metric)
-    return values if per_row else average_rows(values, rankings.n_rows, rows)
+    """A metric of rows, whose options are `MetricOptions`."""
+    ties, rows = options.pop("ties", "stable"), options.pop("rows", "with_positives")
+    per_row = options.pop("per_row", False)
+    check_choice("rows", rows, Rows)
+    source = open_rows(scores, labels, **options, purpose="evaluate")
+    rankings = rank_source(source, k)
+    chances = by_label("propensities", propensities, source.label_names)
+    values = metric_values(rankings, ties=ties, denominator=denominator, propensities_given=chances)
+    if per_row:
+        return metric_by_row(values, metric)
+    n_rows = rankings.n_rows if rows == "all" else len(values)
+    return float(metric_of_sums(values.sum(axis=0), metric, n_rows)) if n_rows else float("nan")

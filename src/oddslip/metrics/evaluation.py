@@ -40,7 +40,7 @@ from oddslip.metrics.bootstrap import (
 )
 from oddslip.metrics.ranking import RankingTally
 from oddslip.sources import Source
-from oddslip.sources.open import Nan, open_rows
+from oddslip.sources.open import Nan, open_rows, weigh_rows
 from oddslip.sources.views import LabelledSource, WeightedSource
 
 
@@ -522,10 +522,10 @@ def evaluate(
         label_names=label_names,
         exclude=exclude,
         nan=nan,
-        sample_weight=sample_weight,
         threads=threads,
         purpose="evaluate",
     )
+    source = weigh_rows(source, sample_weight)
     if source.sample_weight is not None and (rows == "all" or auc):
         wrong = 'rows="all"' if rows == "all" else "auc=True"
         raise InvalidInput(f'sample_weight goes with neither rows="all" nor auc, got {wrong}.')

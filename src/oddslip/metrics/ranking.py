@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k, take_cells
 from oddslip.core.results import frame_like, name_ranking
-from oddslip.core.tally import State
+from oddslip.core.tally import MergeableTally
 from oddslip.core.types import Array, Bools, Ints, LabelsLike, ScoresLike
 from oddslip.sources.open import Nan, open_rows
 
@@ -158,128 +158,83 @@ class Rankings:
         return np.asarray((self.at_kth > k - start) & (self.columns[:, -1] >= 0))
 
 
-class RankingTally:
-    """Ranks the rows that have a true label, and keeps what every metric at K needs."""
+class RankingTally(MergeableTally):
+    """Ranks the rows that have a true label, and keeps what every metric at K needs.
+
+    Each of `PARTS` is a list of arrays, one of each block: what `Rankings` says of them, but
+    ``counts`` of the positives in place of ``indptr``.
+    """
+
+    PARTS = ("rows", "columns", "joined", "at_kth", "counts", "indices", "sides")
+    JOINED: ClassVar = {"n_rows": "add", **dict.fromkeys(PARTS, "append")}
 
     def __init__(self, k: int, n_labels: int) -> None:
-        self.k, self.n_labels = k, n_labels
-        self.n_rows = 0
-        self.blocks: list[_RankedBlock] = []
-
-    def empty_like(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
-        return {"k": self.k, "n_labels": self.n_labels}
-
-    def state(self) -> State:
-        """The blocks one after the other, with how many rows and cells each has."""
-        whole = map(np.concatenate, zip(_no_rows(self.k), *self.blocks, strict=True))
-        sizes = [(block.rows.size, block.indices.size) for block in self.blocks]
-        return {
-            "n_rows": (np.array(self.n_rows), "add"),
-            "sizes": (np.array(sizes, np.int64).reshape(-1, 2), "append"),
-            **{
-                name: (array, "append")
-                for name, array in zip(_RankedBlock._fields, whole, strict=True)
-            },
-        }
-
-    def restore(self, state: State) -> None:
-        """Take over blocks."""
-        self.n_rows = state["n_rows"][0].item()
-        rows, cells = np.cumsum(state["sizes"][0], axis=0)[:-1].T
-        of_cells = ("indices", "sides")
-        parts = [
-            np.split(state[name][0], cells if name in of_cells else rows)
-            for name in _RankedBlock._fields
-        ]
-        self.blocks = [_RankedBlock(*block) for block in zip(*parts, strict=True)]
+        self.k, self.n_labels, self.n_rows = k, n_labels, 0
+        self.rows: list[Ints] = [np.empty(0, np.int64)]
+        self.columns: list[NDArray[np.int32]] = [np.empty((0, k), np.int32)]
+        self.joined: list[NDArray[np.uint8]] = [np.empty((0, k), np.uint8)]
+        self.at_kth: list[Ints] = [np.empty(0, np.int64)]
+        self.counts: list[Ints] = [np.empty(0, np.int64)]
+        self.indices: list[NDArray[np.int32]] = [np.empty(0, np.int32)]
+        self.sides: list[NDArray[np.int8]] = [np.empty(0, np.int8)]
 
     def add(self, panel: Panel) -> None:
         """Rank one block."""
         from oddslip.kernels.hits import place_positives
         from oddslip.kernels.keys import largest_key
-        from oddslip.kernels.topk import rank_keys
+        from oddslip.kernels.topk import rank_keys, rank_lists
 
-        if isinstance(panel, SparsePanel):
-            return self._add_listed(panel)
         positives = panel.positives()
-        counts = positives.counts
-        rows = np.flatnonzero(counts)
-        keys, absent = panel.keys(), panel.absent
-        columns, best, at_kth = rank_keys(keys, self.k, rows, absent)
-        # Ranked rows show their largest key; rows that were passed over are looked at here.
-        all_ranked = rows.size == panel.n_rows and absent is None
-        largest = best[:, 0].max(initial=0) if all_ranked else largest_key(keys)
-        if int(largest) > panel.limit:
-            return self.add(panel.mended())
-        indptr = np.concatenate([[0], np.cumsum(counts[rows])])
-        sides = np.empty(positives.indices.size, np.int8)
-        place_positives(keys, rows, indptr, positives.indices, _last_shown(columns, best), sides)
-        return self._keep(panel, rows, columns, best, at_kth, counts[rows], positives, sides)
-
-    def _add_listed(self, panel: SparsePanel) -> None:
-        from oddslip.kernels.topk import rank_lists
-
-        positives, keys = panel.positives(), panel.cell_keys()
-        counts = positives.counts
-        rows = np.flatnonzero(counts)
-        columns, best, at_kth = rank_lists(*panel.positions, keys, self.k, rows)
-        own_keys = keys[positives.among(panel.positions, panel.n_labels)]
-        kth = np.repeat(_last_shown(columns, best), counts[rows])
-        sides = (own_keys > kth).astype(np.int8) - (own_keys < kth)
-        self._keep(panel, rows, columns, best, at_kth, counts[rows], positives, sides)
-
-    def _keep(
-        self,
-        panel: Panel,
-        rows: Ints,
-        columns: NDArray[np.int32],
-        best: Array,
-        at_kth: Ints,
-        counts: Ints,
-        positives: Positives,
-        sides: NDArray[np.int8],
-    ) -> None:
+        rows = np.flatnonzero(positives.counts)
+        counts = positives.counts[rows]
+        if isinstance(panel, SparsePanel):
+            keys = panel.cell_keys()
+            columns, best, at_kth = rank_lists(*panel.positions, keys, self.k, rows)
+            own_keys = keys[positives.among(panel.positions, panel.n_labels)]
+            last = np.repeat(_last_shown(columns, best), counts)
+            sides = (own_keys > last).astype(np.int8) - (own_keys < last)
+        else:
+            keys, absent = panel.keys(), panel.absent
+            columns, best, at_kth = rank_keys(keys, self.k, rows, absent)
+            # Ranked rows show their largest key; rows that were passed over are looked at here.
+            all_ranked = rows.size == panel.n_rows and absent is None
+            largest = best[:, 0].max(initial=0) if all_ranked else largest_key(keys)
+            if int(largest) > panel.limit:
+                self.add(panel.mended())
+                return
+            indptr = np.concatenate([[0], np.cumsum(counts)])
+            sides = np.empty(positives.indices.size, np.int8)
+            last = _last_shown(columns, best)
+            place_positives(keys, rows, indptr, positives.indices, last, sides)
         joined = np.zeros(best.shape, np.uint8)
         joined[:, 1:] = best[:, 1:] == best[:, :-1]
         self.n_rows += panel.n_rows
-        self.blocks.append(
-            _RankedBlock(
-                rows=rows + panel.first_row,
-                columns=columns,
-                joined=joined,
-                at_kth=at_kth,
-                counts=counts,
-                indices=positives.indices,
-                sides=sides,
-            )
-        )
-
-    def merge(self, other: Self) -> None:
-        """Take over another tally's rows."""
-        self.n_rows += other.n_rows
-        self.blocks += other.blocks
+        self.rows.append(rows + panel.first_row)
+        self.columns.append(columns)
+        self.joined.append(joined)
+        self.at_kth.append(at_kth)
+        self.counts.append(counts)
+        self.indices.append(positives.indices)
+        self.sides.append(sides)
 
     def result(self) -> Rankings:
         """All rows with a true label, in row order."""
-        # Blocks without such rows hold nothing.
-        blocks = [block for block in self.blocks if block.rows.size]
-        blocks.sort(key=lambda block: int(block.rows[0]))
-        whole = _RankedBlock(*map(np.concatenate, zip(_no_rows(self.k), *blocks, strict=True)))
+        rows, columns, joined, at_kth, counts, indices, sides = (
+            np.concatenate(getattr(self, part)) for part in self.PARTS
+        )
+        order = np.argsort(rows, kind="stable")
+        places: Any = np.arange(indices.size)
+        cells = Positives(np.concatenate([[0], np.cumsum(counts)]), places).take(order)
         return Rankings(
             n_rows=self.n_rows,
             n_labels=self.n_labels,
-            rows=whole.rows,
-            columns=whole.columns,
-            joined=whole.joined,
-            at_kth=whole.at_kth,
-            indptr=np.concatenate([[0], np.cumsum(whole.counts)]),
-            indices=whole.indices,
-            sides=whole.sides,
+            rows=rows[order],
+            columns=columns[order],
+            joined=joined[order],
+            at_kth=at_kth[order],
+            indptr=cells.indptr,
+            indices=indices[cells.indices],
+            sides=sides[cells.indices],
         )
 
 
@@ -289,27 +244,3 @@ def _last_shown(columns: NDArray[np.int32], best: Array) -> Array:
         return np.ascontiguousarray(best[:, -1])
     last = np.maximum((columns >= 0).sum(axis=1) - 1, 0)
     return np.ascontiguousarray(best[np.arange(len(best)), last])
-
-
-class _RankedBlock(NamedTuple):
-    """The rows of a block with a true label; ``counts`` says how many of ``indices`` each has."""
-
-    rows: Ints
-    columns: NDArray[np.int32]
-    joined: NDArray[np.uint8]
-    at_kth: Ints
-    counts: Ints
-    indices: NDArray[np.int32]
-    sides: NDArray[np.int8]
-
-
-def _no_rows(k: int) -> _RankedBlock:
-    return _RankedBlock(
-        rows=np.empty(0, np.int64),
-        columns=np.empty((0, k), np.int32),
-        joined=np.empty((0, k), np.uint8),
-        at_kth=np.empty(0, np.int64),
-        counts=np.empty(0, np.int64),
-        indices=np.empty(0, np.int32),
-        sides=np.empty(0, np.int8),
-    )

@@ -65,7 +65,7 @@ def unrealizable(weights: ArrayLike, budget: float) -> Bools:
     >>> unrealizable([1.0, 100.0], budget=2.1).tolist()
     [False, True]
     """
-    return _intended(weights) > _check_budget(budget)
+    return np.abs(intended_shifts(weights)) > check_budget(budget)
 
 
 def over_correction(weights: ArrayLike, budget: float) -> Floats:
@@ -87,7 +87,7 @@ def over_correction(weights: ArrayLike, budget: float) -> Floats:
     >>> over_correction([1.0, 100.0], budget=2.1).round(3).tolist()
     [0.0, 2.505]
     """
-    return np.maximum(0.0, _intended(weights) - _check_budget(budget))
+    return np.maximum(0.0, np.abs(intended_shifts(weights)) - check_budget(budget))
 
 
 def smallest_admitting_cap(weights: ArrayLike, rounds: int, learning_rate: float) -> float:
@@ -111,7 +111,7 @@ def smallest_admitting_cap(weights: ArrayLike, rounds: int, learning_rate: float
     >>> round(smallest_admitting_cap([1.0, 100.0], 60, 0.05), 4)
     1.5351
     """
-    shift_nat = float(_intended(weights).max())
+    shift_nat = float(np.abs(intended_shifts(weights)).max())
     reach = _reach(rounds, learning_rate)
     cap = shift_nat / reach
     while cap * reach < shift_nat:  # rounding must not leave the budget short
@@ -226,14 +226,16 @@ def _reach(rounds: int, learning_rate: float) -> float:
     return rounds * learning_rate
 
 
-def _intended(weights: ArrayLike) -> Floats:
+def intended_shifts(weights: ArrayLike) -> Floats:
+    """ln w of every label, of which there must be one."""
     weight = per_label("weights", weights)
     if weight.size == 0:
         raise InvalidInput("weights must hold at least one label, got none.")
-    return np.abs(np.log(check_weights(weight, weight.size)))
+    return np.asarray(np.log(check_weights(weight, weight.size)))
 
 
-def _check_budget(budget: float) -> float:
+def check_budget(budget: float) -> float:
+    """The step budget as a float, or an error if it is below 0."""
     if not (is_number(budget) and budget >= 0):
         raise InvalidInput(f"budget must be at least 0, got {budget}. See step_budget.")
     return float(budget)

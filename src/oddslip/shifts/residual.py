@@ -20,10 +20,12 @@ from oddslip.core.results import plain
 from oddslip.core.tally import MergeableTally
 from oddslip.core.threads import check_all_rows
 from oddslip.core.types import Floats, Ints, JsonObject, ScoresLike
-from oddslip.core.weights import check_weights, per_label
+from oddslip.core.weights import check_weights
 from oddslip.errors import InvalidInput
-from oddslip.shifts.twin import log_odds_gap, open_twin, pair_blocks
+from oddslip.shifts.budget import check_budget, intended_shifts
+from oddslip.shifts.twin import log_odds_gap, open_twin
 from oddslip.sources.open import open_rows
+from oddslip.sources.views import pair_blocks
 
 
 class InversionBounds(NamedTuple):
@@ -111,15 +113,10 @@ def inversion_bounds(weights: ArrayLike, budget: float) -> InversionBounds:
     >>> inversion_bounds([100.0, 100.0], budget=0.9).can_keep_order  # a common weight
     True
     """
-    weight = per_label("weights", weights)
-    if weight.size == 0:
-        raise InvalidInput("weights must hold at least one label, got none.")
-    if not budget >= 0:
-        raise InvalidInput(f"budget must be at least 0, got {budget}. See step_budget.")
-    intended = np.log(check_weights(weight, weight.size))
+    intended, budget = intended_shifts(weights), check_budget(budget)
     return InversionBounds(
-        2.0 * float(budget),
-        4.0 * float(budget),
+        2.0 * budget,
+        4.0 * budget,
         float(np.abs(intended).max()),
         float(intended.max() - intended.min()),
     )

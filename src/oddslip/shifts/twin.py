@@ -17,7 +17,7 @@ from oddslip.errors import InvalidInput
 from oddslip.shifts.odds import logit_block
 from oddslip.sources import Source
 from oddslip.sources.open import Nan, kind_for, open_rows
-from oddslip.sources.views import align_columns, align_rows
+from oddslip.sources.views import align_columns, align_rows, pair_blocks
 from oddslip.tallies.logodds_histogram import saturated_key
 
 Keys = NDArray[np.uint64]
@@ -115,19 +115,19 @@ def reorder_saturated(
         raise InvalidInput("either order or labels must be given, and not both.")
     arm = open_rows(weighted, labels, kind=kind)
     k = check_k(k, arm.n_labels)
+    keyed: Iterator[tuple[Panel, Array]]
+    if order is None:
+        keyed = ((panel, _truth_keys(panel)) for panel in arm.blocks())
+    elif isinstance(order, str) and order == "random":
+        dice = np.random.default_rng(check_seed(seed))
+        keyed = ((panel, _random_keys(panel, dice)) for panel in arm.blocks())
+    else:
+        twin = open_twin(order, order_kind, arm, what="weighted and order")
+        keyed = ((panel, other.checked().keys()) for panel, other in pair_blocks(arm, twin))
     ranking = np.empty((arm.n_rows, k), np.int32)
     start = 0
-    if order is None or (isinstance(order, str) and order == "random"):
-        dice = None if order is None else np.random.default_rng(check_seed(seed))
-        for panel in arm.blocks():
-            keys = _truth_keys(panel) if dice is None else _random_keys(panel, dice)
-            ranking[start : start + panel.n_rows] = _rank(panel, keys, k)
-            start += panel.n_rows
-        check_all_rows(start, arm.n_rows)
-        return ranking
-    twin = open_twin(order, order_kind, arm, what="weighted and order")
-    for panel, other in pair_blocks(arm, twin):
-        ranking[start : start + panel.n_rows] = _rank(panel, other.checked().keys(), k)
+    for panel, keys in keyed:
+        ranking[start : start + panel.n_rows] = _rank(panel, keys, k)
         start += panel.n_rows
     check_all_rows(start, arm.n_rows)
     return ranking
@@ -156,21 +156,9 @@ def open_twin(
     return twin if exclude is None else open_rows(twin, exclude=exclude)
 
 
-def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:
-    """Pairs of blocks with the same rows of both sources, whose own blocks may differ."""
-    one_blocks, other_blocks = iter(one.blocks()), iter(other.blocks())
-    a, b = next(one_blocks, None), next(other_blocks, None)
-    while a is not None and b is not None:
-        rows = min(a.n_rows, b.n_rows)
-        yield a.rows(0, rows), b.rows(0, rows)
-        a = a.rows(rows, a.n_rows) if rows < a.n_rows else next(one_blocks, None)
-        b = b.rows(rows, b.n_rows) if rows < b.n_rows else next(other_blocks, None)
-
-
 def _differences(arm: Source, twin: Source) -> Iterator[Floats]:
     """Differences block by block; NaN where either arm is at the edge."""
-    for one, other in pair_blocks(arm, twin):
-        yield log_odds_gap(one, other)
+    return (log_odds_gap(one, other) for one, other in pair_blocks(arm, twin))
 
 
 def log_odds_gap(one: Panel, other: Panel) -> Floats:

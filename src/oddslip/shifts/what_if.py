@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from oddslip.core.arguments import as_numbers
 from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.results import plain
-from oddslip.core.tally import State
+from oddslip.core.tally import MergeableTally
 from oddslip.core.types import Array, Bools, Floats, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.core.weights import check_weights
 from oddslip.errors import InvalidInput
@@ -158,42 +158,20 @@ def flips(
     return reversed_pair
 
 
-class WhatIfTally:
+class WhatIfTally(MergeableTally):
     """Rankings of blocks of rows with and without weights; stores the weighted ones."""
+
+    JOINED: ClassVar = {
+        **dict.fromkeys(("shared", "changed", "hits", "unweighted_hits"), "add"),
+        **dict.fromkeys(("rows", "rankings"), "append"),
+    }
 
     def __init__(self, weights: Floats, k: int, has_labels: bool = False) -> None:
         self.weights, self.k, self.has_labels = weights, k, has_labels
         self.common = bool((weights == weights[0]).all())
-        self.rankings: dict[int, NDArray[np.int32]] = {}
+        self.rows: list[Ints] = []
+        self.rankings: list[NDArray[np.int32]] = []
         self.shared = self.changed = self.hits = self.unweighted_hits = 0
-
-    def empty_like(self) -> Self:
-        """An empty tally for another thread."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """Constructor arguments of an empty copy."""
-        return {"weights": self.weights, "k": self.k, "has_labels": self.has_labels}
-
-    def state(self) -> State:
-        """Rankings concatenated, the first row and the length of each, and counts."""
-        places = [(first, len(block)) for first, block in self.rankings.items()]
-        none = np.empty((0, self.k), np.int32)
-        return {
-            "places": (np.array(places, np.int64).reshape(-1, 2), "append"),
-            "rankings": (np.concatenate([none, *self.rankings.values()]), "append"),
-            "counts": (
-                np.array([self.shared, self.changed, self.hits, self.unweighted_hits]),
-                "add",
-            ),
-        }
-
-    def restore(self, state: State) -> None:
-        """Replace rankings and counts."""
-        first, sizes = state["places"][0].T
-        blocks = np.split(state["rankings"][0], np.cumsum(sizes)[:-1])
-        self.rankings = dict(zip(first.tolist(), blocks, strict=False))
-        self.shared, self.changed, self.hits, self.unweighted_hits = state["counts"][0].tolist()
 
     def add(self, panel: Panel) -> None:
         """Rank one block of rows both ways."""
@@ -216,7 +194,8 @@ class WhatIfTally:
             self.hits += int(hits.sum())
             plain_hits = np.take_along_axis(truth, plain, 1) & (plain >= 0)
             self.unweighted_hits += int(plain_hits.sum())
-        self.rankings[panel.first_row] = ranking
+        self.rows.append(np.arange(panel.first_row, panel.first_row + panel.n_rows))
+        self.rankings.append(ranking)
 
     def _shifted(self, panel: Panel) -> Array:
         """Keys of the shifted scores. Odds rank as log-odds do, without a logarithm."""
@@ -232,17 +211,9 @@ class WhatIfTally:
         weigh_odds(np.ascontiguousarray(panel.scores), self.weights / self.weights.max(), odds)
         return odds.view(np.uint64)
 
-    def merge(self, other: Self) -> None:
-        """Add the rankings and counts of another tally."""
-        self.rankings |= other.rankings
-        self.shared += other.shared
-        self.changed += other.changed
-        self.hits += other.hits
-        self.unweighted_hits += other.unweighted_hits
-
     def result(self) -> WhatIf:
         """The ranking in row order, and how it differs."""
-        ranking = np.concatenate([self.rankings[row] for row in sorted(self.rankings)])
+        ranking = np.concatenate(self.rankings)[np.argsort(np.concatenate(self.rows))]
         rows = len(ranking)
         return WhatIf(
             ranking=ranking,

@@ -58,7 +58,6 @@ def open_rows(
     label_names: Sequence[str] | None = None,
     exclude: LabelsLike = None,
     nan: Nan = "refuse",
-    sample_weight: Any = None,
     threads: int | None = None,
     purpose: str | None = None,
 ) -> Source:
@@ -68,8 +67,6 @@ def open_rows(
     ----------
     scores, labels, kind, label_names, exclude, nan
         As in `open_source`.
-    sample_weight : array-like of shape (n_rows,), optional
-        Weight of each row.
     threads : int, optional
         Threads of every pass over these rows; checked before anything is read.
     purpose : str, optional
@@ -95,6 +92,11 @@ def open_rows(
     if threads is not None:
         source = copy(source) if source is scores else source
         source.threads = threads
+    return source
+
+
+def weigh_rows(source: Source, sample_weight: Any) -> Source:
+    """The source with a weight for each row; without weights the source itself."""
     if sample_weight is None:
         return source
     if not source.ordered:

@@ -311,16 +311,21 @@ class TwinnedSource(View):
         self.other = other
 
     def blocks(self) -> Iterator[Panel]:
-        """Blocks of the same rows of both, whatever blocks either source cuts."""
-        left, right = iter(self.whole.blocks()), iter(self.other.blocks())
-        one, twin = next(left, None), next(right, None)
-        while one is not None and twin is not None:
-            n_rows = min(one.n_rows, twin.n_rows)
-            part = one.rows(0, n_rows)
-            part.twin = twin.rows(0, n_rows)
+        """The blocks, each with those rows of the other."""
+        for part, twin in pair_blocks(self.whole, self.other):
+            part.twin = twin
             yield part
-            one = one.rows(n_rows, one.n_rows) if n_rows < one.n_rows else next(left, None)
-            twin = twin.rows(n_rows, twin.n_rows) if n_rows < twin.n_rows else next(right, None)
+
+
+def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:
+    """Pairs of blocks with the same rows of both sources, whose own blocks may differ."""
+    one_blocks, other_blocks = iter(one.blocks()), iter(other.blocks())
+    a, b = next(one_blocks, None), next(other_blocks, None)
+    while a is not None and b is not None:
+        rows = min(a.n_rows, b.n_rows)
+        yield a.rows(0, rows), b.rows(0, rows)
+        a = a.rows(rows, a.n_rows) if rows < a.n_rows else next(one_blocks, None)
+        b = b.rows(rows, b.n_rows) if rows < b.n_rows else next(other_blocks, None)
 
 
 class RowSubset(_OtherCells):

@@ -88,9 +88,7 @@ def read_panel(table: pa.Table, layout: Layout) -> Panel:
     n_rows = table.num_rows
     panel: Panel = object.__new__(SparsePanel if layout.listed else Panel)
     panel.kind, panel.label_names = layout.kind, layout.label_names
-    panel.first_row, panel.numbered, panel.sample_weight = 0, False, None
-    panel.row_ids = panel.labels = panel.twin = panel.excluded = panel._absent = None
-    panel.nan_absent, panel._row_keys = False, None
+    panel.numbered = False
     if layout.row_id is not None:
         ids = whole_column(table, layout.row_id)
         if ids.null_count:

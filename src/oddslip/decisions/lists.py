@@ -173,5 +173,5 @@ def _sum(values: Floats) -> int:
 def true_slots(panel: Panel, columns: Columns) -> Bools:
     """Which slots hold a true label."""
     truths = panel.truths().astype(np.bool_)
-    found = np.take_along_axis(truths, np.maximum(columns, 0).astype(np.int64), axis=1)
-    return np.asarray(found & (columns >= 0))
+    hits = np.take_along_axis(truths, np.maximum(columns, 0).astype(np.int64), axis=1)
+    return np.asarray(hits & (columns >= 0))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oddslip.core.formatting import count_of, percent
+from oddslip.decisions.risk import rows_needed
 
 if TYPE_CHECKING:
     from oddslip.decisions.fitted_decision import FittedDecision
@@ -57,19 +58,46 @@ def describe_decision(decision: FittedDecision) -> Iterator[str]:
             f"{count_of(few, 'label')} with few positives: thresholds are drawn to those by "
             "probabilities alone."
         )
-    for each in summary.get("guarantee", ()):
-        group = "" if each["group"] is None else f" of group {each['group']}"
-        assert decision.target is not None
-        if each["holds"]:
-            yield (
-                f"Guarantee: the expected {LOSSES[decision.goal]}{group} is at most "
-                f"{percent(decision.target)} for new rows that are exchangeable with these "
-                f"{each['n_rows']:,}. `oddslip check` warns when they are not."
-            )
+    never_true = summary.get("n_never_true")
+    if never_true:
+        yield (
+            f"{count_of(never_true, 'label')} without a positive, here and among the calibration "
+            "rows: never shown."
+        )
+    yield from _guarantee_sentences(decision)
     unmet = summary.get("unmet")
     if unmet:
         names = ", ".join(unmet[:MAX_NAMES]) + (", ..." if len(unmet) > MAX_NAMES else "")
         yield f"The target cannot be reached by {len(unmet):,}: {names}."
+
+
+def _guarantee_sentences(decision: FittedDecision) -> Iterator[str]:
+    """What is guaranteed, in which groups, and by how many rows it cannot be."""
+    stored = decision.summary.get("guarantee", ())
+    if not stored:
+        return
+    assert decision.target is not None
+    needed = rows_needed(decision.target)
+    firm = [each for each in stored if each["holds"]]
+    few = [each for each in stored if each["n_rows"] < needed]
+    what = f"the expected {LOSSES[decision.goal]}"
+    most = f"is at most {percent(decision.target)}"
+    if len(firm) > MAX_NAMES:
+        yield (
+            f"Guarantee: {what} {most} in {len(firm):,} of {len(stored):,} groups, for new rows "
+            "that are exchangeable with those of their group."
+        )
+        firm = []
+    for each in firm:
+        group = "" if each["group"] is None else f" of group {each['group']}"
+        yield (
+            f"Guarantee: {what}{group} {most} for new rows that are exchangeable with these "
+            f"{each['n_rows']:,}. `oddslip check` warns when they are not."
+        )
+    if few:
+        some = "with a true label " if decision.goal == "missed" else ""
+        what = "" if few[0]["group"] is None else f" in {count_of(len(few), 'group')}"
+        yield f"No guarantee{what}: fewer rows {some}than the {needed:,} that it takes."
 
 
 def _rule_sentence(decision: FittedDecision) -> str:

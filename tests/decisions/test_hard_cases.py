@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.decisions.decision_worlds import draw_rows, fit_decision, fit_repair
+from tests.serving.repair_worlds import draw_row_aware
 
 import oddslip
 from oddslip import Decision
@@ -180,3 +181,31 @@ def test_a_handful_of_rows_never_breaks_a_guarantee_surely(repair, n_rows):
     result = oddslip.check(decision, scores[rows], labels[rows], k=3, fail_on="OS512")
     assert "OS512" not in result.looked_for
     assert result.finding("OS512") is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_labels_that_are_not_shown_still_support_others(seed, tmp_path):
+    from dataclasses import replace
+
+    repair, scores = draw_row_aware(seed)
+    scores = scores.astype(np.float64)
+    rng = np.random.default_rng(seed)
+    labels = rng.random(scores.shape) < 0.2
+    decision = Decision(repair, k_max=4).fit(scores, labels).fitted_
+    rule = replace(decision.rule, thresholds=rng.uniform(0.05, 0.3, scores.shape[1]))
+    decision = replace(decision, rule=rule)
+    cells = repair.transform(scores)
+    lists = decision.lists(scores)
+    ranking = repair.rank(scores, k=scores.shape[1])
+    for row, ranked, shown in zip(cells, ranking, lists, strict=True):
+        order = [at for at in ranked if row[at] >= rule.thresholds[at]]
+        assert shown[shown >= 0].tolist() == order[:4]
+    decision.save(tmp_path / "d.oddslip")
+    assert np.array_equal(load_runtime(tmp_path / "d.oddslip").lists(scores), lists)
+    absent = rng.random(scores.shape) < 0.5
+    holes = np.where(absent, np.nan, scores)
+    rows, columns = np.nonzero(~absent)
+    listed = {"row": rows, "label": columns, "score": scores[~absent]}
+    pd.DataFrame(listed).to_parquet(tmp_path / "long.parquet")
+    lists = decision.lists(holes, nan="absent")
+    assert np.array_equal(decision.lists(tmp_path / "long.parquet", nan="absent"), lists)

@@ -91,7 +91,7 @@ def decide(
 
       oddslip decide repair.oddslip s.npy y.npz --rule length --html page.html -o d.oddslip
     """
-    check_outputs(output, html, figure)
+    check_outputs(output, html, figure=figure)
     if figure is not None and (rule != "length" or goal in ("missed", "wrong")):
         raise InvalidInput("--figure compares lengths: pass --rule length, and no guarantee.")
     fitted = oddslip.load_repair(repair)

@@ -11,13 +11,15 @@ from typing import Any, Self
 import numpy as np
 
 from oddslip import DEFAULT_SEED
-from oddslip.core.arguments import check_share, check_whole, is_number
+from oddslip.core.arguments import check_replicates, check_share, check_whole, is_number
+from oddslip.core.formatting import count_of
 from oddslip.core.passes import run_passes
 from oddslip.core.row_ids import need_ids
-from oddslip.core.types import FilePath, Ints, JsonObject, LabelsLike, ScoresLike
+from oddslip.core.types import Bools, FilePath, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.decisions.fitted_decision import (
     FittedDecision,
     LabelThresholds,
+    ids_beside,
     open_for_lists,
     read_places,
 )
@@ -25,13 +27,14 @@ from oddslip.decisions.length_table import LengthTable, LengthTally
 from oddslip.decisions.list_rule import Form, ListRule, group_names
 from oddslip.decisions.lists import ListTotals
 from oddslip.decisions.repaired_rows import RepairedRows
-from oddslip.decisions.risk import RiskTally, control
+from oddslip.decisions.risk import RiskTally, control, rows_needed
 from oddslip.decisions.threshold_counts import ThresholdCounts
 from oddslip.decisions.thresholds import Aim, find_fitted, find_plug_in, shrink
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import check_choice
 from oddslip.repairs.fingerprint import take_fingerprint
 from oddslip.repairs.fitted_repair import FittedRepair
+from oddslip.repairs.map_forms import CONSTANT
 from oddslip.repairs.maps import LabelMaps
 from oddslip.sources import Source
 from oddslip.sources.open import Nan, open_like
@@ -155,7 +158,10 @@ class Decision:
         k_max = check_whole("k_max", k_max, 1, source.n_labels)
         if source.has_labels:
             _warn_of_calibration_rows(repair, source, order)
-        rule, summary, table = self._fit(repair._maps(order), source, k_max, groups)
+        maps = repair._maps(order)
+        constant = repair.record.dead if order is None else repair.record.dead[order]
+        constant = constant & (maps.code == CONSTANT)
+        rule, summary, table = self._fit(maps, source, k_max, groups, constant)
         if order is not None:  # back to the labels of the repair
             rule, table = take_labels(rule, table, np.argsort(order))
         self.layout_ = getattr(source, "layout", None)  # for tables to be listed
@@ -163,7 +169,7 @@ class Decision:
         return self
 
     def _fit(
-        self, maps: LabelMaps, source: Source, k_max: int, groups: Any
+        self, maps: LabelMaps, source: Source, k_max: int, groups: Any, constant: Bools
     ) -> tuple[ListRule, JsonObject, LabelThresholds | None]:
         """The rule, what its lists reach, and thresholds, in the order of the source's labels."""
         table: LabelThresholds | None = None
@@ -173,16 +179,18 @@ class Decision:
         elif self.rule == "length":
             rule = self._best_length(maps, source, k_max)
         elif self.rule == "row":
-            level = np.array([0.0 if self.target is None else self.target])
+            level = np.array([float(self.target or 0.0)])
             rule = ListRule(self.goal, level, k_max, costs=self.costs)  # type: ignore[arg-type]
         else:
-            table, notes = self._thresholds(maps, source)
+            table, notes = self._thresholds(maps, source, constant)
             rule = ListRule("threshold", np.zeros(1), k_max, table.used, costs=self.costs)
         places = read_places(rule, groups, source)
         totals = ListTotals(maps, rule, places, source.has_labels)
         return rule, source.run(totals, what="making lists").result() | notes, table
 
-    def _thresholds(self, maps: LabelMaps, source: Source) -> tuple[LabelThresholds, JsonObject]:
+    def _thresholds(
+        self, maps: LabelMaps, source: Source, constant: Bools
+    ) -> tuple[LabelThresholds, JsonObject]:
         rows: Any = RepairedRows(source, maps)
         aim = Aim(self.goal, self.target, self.costs, self.rule == "common_threshold")  # type: ignore[arg-type]
         n_labels, labelled = source.n_labels, source.has_labels
@@ -192,8 +200,13 @@ class Decision:
         n_positives = source.label_counts() if labelled else np.zeros(n_labels, np.int64)
         weights = np.full(n_labels, n_positives.sum()) if aim.common else n_positives
         used = shrink(fitted, plug_in, weights, self.shrinkage)
+        # The best expected F1 of equal probabilities shows them all: a label that was never true
+        # would be in every list.
+        hidden = constant & (n_positives == 0) & (self.goal == "f1") & (not aim.common)
+        used[hidden] = np.inf
         table = LabelThresholds(plug_in, fitted, used, n_positives)
-        return table, self._compare(rows, aim, table, labelled)
+        never_true = {"n_never_true": int(hidden.sum())}
+        return table, self._compare(rows, aim, table, labelled) | never_true
 
     def _compare(
         self, rows: RepairedRows, aim: Aim, table: LabelThresholds, labelled: bool
@@ -212,9 +225,10 @@ class Decision:
                 continue
             values = aim.measure(each.pooled() if pooled else each)
             for kind, value in zip(kinds, values, strict=True):
-                mean = math.fsum(np.nan_to_num(value)) / value.size  # in any order of labels
-                reached.setdefault(kind, {})[side] = mean
-        hidden = np.flatnonzero(~np.isfinite(table.plug_in) & ~np.isfinite(table.used))
+                value = value[~np.isnan(value)]  # without what nothing is shown of, or true
+                if value.size:  # a sum in any order of labels
+                    reached.setdefault(kind, {})[side] = math.fsum(value) / value.size
+        hidden = np.flatnonzero(~np.isfinite(table.used))
         names = rows.source.label_names
         unmet = [str(at) if names is None else names[at] for at in hidden.tolist()]
         if self.target is None:
@@ -231,21 +245,25 @@ class Decision:
         self._need_labels(source, "give a guarantee")
         names, places = None, None
         if groups is not None:
-            found, places = np.unique(group_names(groups, source.n_rows), return_inverse=True)
-            names = tuple(found.tolist())
+            of_rows = group_names(groups, source.n_rows, ids_beside(groups, source))
+            distinct, places = np.unique(of_rows, return_inverse=True)
+            names = tuple(distinct.tolist())
         n_groups = 1 if names is None else len(names)
         loss: Any = self.goal
         family: Any = self.rule
         tally = RiskTally(maps, loss, family, k_max, n_groups, places)
         losses = source.run(tally, what="controlling risk").result()
-        whole, alpha = k_max == source.n_labels, float(self.target or 0)
-        controls = [control(losses, group, alpha, loss, family, whole) for group in range(n_groups)]
+        alpha = float(self.target or 0)
+        controls = [control(losses, group, alpha, loss, family) for group in range(n_groups)]
         unmet = [
             f"k_max={k_max}" if names is None else names[group]
             for group, each in enumerate(controls)
             if not each.holds
         ]
-        if unmet:
+        few = [at for at, each in enumerate(controls) if each.n_rows < rows_needed(alpha)]
+        if few:
+            _warn_of_few_rows(self.goal, alpha, controls[few[0]].n_rows, names and names[few[0]])
+        elif unmet:
             _warn_of_unmet("lists of", unmet, f"{self.goal} {alpha:g}")
         form = FORMS[self.rule]
         thresholds = np.zeros(source.n_labels) if form == "threshold" else None
@@ -261,6 +279,8 @@ class Decision:
 
     def _best_length(self, maps: LabelMaps, source: Source, k_max: int) -> ListRule:
         self._need_labels(source, "compare lengths")
+        if not source.label_counts().any():
+            raise InvalidInput("at least one row must have a true label, got none.")
         self.table_ = compare_lengths(source, maps, k_max, self.n_replicates)
         self.raw_table_ = compare_lengths(source, None, k_max, self.n_replicates)
         best = self.table_.best(self.goal)  # type: ignore[arg-type]
@@ -286,12 +306,15 @@ class Decision:
             check_share("target", self.target)
         elif self.target is not None and (self.rule, self.goal) != ("row", "cost"):
             raise InvalidInput(f"target must be left out with goal={self.goal!r}.")
+        elif self.target is not None and not (is_number(self.target) and self.target >= 0):
+            raise InvalidInput(f"target must be a cost of at least 0, got {self.target!r:.60}.")
         costs = self.costs
         right = isinstance(costs, tuple | list) and len(costs) == 2 and all(map(is_number, costs))
         if not right or not all(0 < cost < np.inf for cost in costs):
             raise InvalidInput(f"costs must be two positive numbers, got {costs!r:.60}.")
         if not is_number(self.shrinkage) or not 0 <= self.shrinkage < np.inf:
             raise InvalidInput(f"shrinkage must be at least 0, got {self.shrinkage!r:.60}.")
+        check_replicates(self.n_replicates)
 
     def lists(self, scores: ScoresLike, **options: Any) -> Any:
         """The labels to show of each row, best first.
@@ -393,6 +416,18 @@ def _warn_of_calibration_rows(repair: FittedRepair, source: Source, order: Ints 
             UserWarning,
             stacklevel=3,
         )
+
+
+def _warn_of_few_rows(goal: str, alpha: float, n_rows: int, group: str | None) -> None:
+    rows = count_of(n_rows, "row") + (" with a true label" if goal == "missed" else "")
+    of_group = "" if group is None else f" of group {group!r:.60}"
+    shown = "lists are as long as they can be" if goal == "missed" else "no label is shown"
+    warnings.warn(
+        f"{rows}{of_group} cannot guarantee {goal} {alpha:g}, which takes "
+        f"{rows_needed(alpha):,}: {shown}.",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def _warn_of_unmet(what: str, names: Sequence[str], goal: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from oddslip.core.panel import Panel
 from oddslip.core.results import html_table, label_frame, name_ranking, plain
+from oddslip.core.row_ids import row_names
 from oddslip.core.types import FilePath, Floats, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.decisions.list_rule import ListRule, read_rule
 from oddslip.decisions.lists import Columns, ListTotals, list_block, list_cells
@@ -332,7 +333,12 @@ def read_places(rule: ListRule, groups: Any, source: Source) -> Ints | None:
     """Place of the group of every row; None without groups, which counts no rows of a table."""
     if rule.groups is None and groups is None:
         return None
-    return rule.read_groups(groups, source.n_rows)
+    return rule.read_groups(groups, source.n_rows, ids_beside(groups, source))
+
+
+def ids_beside(groups: Any, source: Source) -> Any:
+    """Ids of the rows, where groups are a series that has some too."""
+    return None if row_names(groups) is None else source.row_ids()
 
 
 def open_for_lists(

@@ -9,6 +9,7 @@ from oddslip.core.types import Ints
 from oddslip.decisions.fitted_decision import FittedDecision
 from oddslip.sources import Source
 
+MIN_ROWS = 20  # with fewer, an interval by the normal distribution says too often that it is sure
 Z99 = 2.5758293035489004  # standard errors of a 99% interval
 
 
@@ -33,7 +34,8 @@ def check_guarantee(
 ) -> GuaranteeCheck | None:
     """Compare the risk of labelled rows with the guarantee; None where there is none to compare.
 
-    A guarantee by group needs the groups of the rows, which a source does not have.
+    It takes `MIN_ROWS` rows, and for "missed" only those with a true label count. A guarantee by
+    group needs the groups of the rows, which a source does not have.
     """
     stored = decision.summary.get("guarantee")
     if not stored or len(stored) != 1 or stored[0]["group"] is not None or not stored[0]["holds"]:
@@ -42,7 +44,7 @@ def check_guarantee(
         return None
     loss: Any = decision.goal
     risk, variance, n_rows = decision._total(source, order).loss(loss)
-    if n_rows == 0:
+    if n_rows < MIN_ROWS:
         return None
     n_before, target = stored[0]["n_rows"], float(decision.target or 0.0)
     error = math.sqrt(variance * (1 / n_rows + 1 / max(1, n_before)))

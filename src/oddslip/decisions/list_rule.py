@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.row_ids import match_rows, row_names
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 
 Floats = NDArray[np.float64]
@@ -80,8 +81,8 @@ class ListRule:
         if self.thresholds is not None and np.isnan(self.thresholds).any():
             raise InvalidInput("thresholds must be numbers, got NaN.")
 
-    def read_groups(self, groups: Any, n_rows: int) -> Ints:
-        """Place of the group of each row among those of the rule."""
+    def read_groups(self, groups: Any, n_rows: int, row_ids: Any = None) -> Ints:
+        """Place of the group of each row among those of the rule, see `group_names`."""
         if self.groups is None:
             if groups is not None:
                 raise InvalidInput("groups must be left out: this decision was fitted without.")
@@ -91,7 +92,7 @@ class ListRule:
                 f"groups are needed: this decision was fitted for {len(self.groups)} groups, "
                 f"such as {self.groups[0]!r:.60}. Pass the group of each row."
             )
-        names = group_names(groups, n_rows)
+        names = group_names(groups, n_rows, row_ids)
         order = np.argsort(self.groups)
         ordered = np.array(self.groups)[order]
         at = np.minimum(np.searchsorted(ordered, names), ordered.size - 1)
@@ -151,6 +152,8 @@ class ListRule:
 def mass_before(probabilities: Floats, totals: Ints) -> Floats:
     """Share of a row's expected true labels that is ranked before each slot.
 
+    1 where none is expected: nothing is left to find.
+
     Examples
     --------
     >>> mass_before(np.array([[0.5, 0.25]]), np.array([SCALE])).tolist()
@@ -158,16 +161,24 @@ def mass_before(probabilities: Floats, totals: Ints) -> Floats:
     """
     units = units_of(probabilities)
     before = np.cumsum(units, axis=1) - units
-    return np.asarray(before / np.maximum(totals, 1)[:, None])
+    return np.asarray(np.where(totals[:, None] > 0, before / np.maximum(totals, 1)[:, None], 1.0))
 
 
-def group_names(groups: Any, n_rows: int) -> NDArray[np.str_]:
-    """Names of the groups of rows, as text."""
-    names = np.asarray(groups)
+def group_names(groups: Any, n_rows: int, row_ids: Any = None) -> NDArray[np.str_]:
+    """Names of the groups of rows, as text; a series is matched with the ids of the rows."""
+    try:
+        names = np.asarray(groups)
+    except ValueError:
+        raise InvalidInput("groups must hold one name per row, got lists of them.") from None
     if names.shape != (n_rows,):
         raise InvalidInput(
             f"groups must hold one name per row, n_rows={n_rows:,}, got shape {names.shape}."
         )
+    ids = row_names(groups)
+    if ids is not None:
+        what, counts = ("scores", "groups"), (n_rows, n_rows)
+        order = match_rows(row_ids, ids, what, n_rows=counts)
+        names = names if order is None else names[order]
     return names.astype(str)
 
 

@@ -12,7 +12,8 @@ from oddslip.core.panel import Panel, SparsePanel
 from oddslip.core.tally import MergeableTally, State
 from oddslip.core.types import Bools, Floats, Ints, JsonObject
 from oddslip.decisions.list_rule import SCALE, ListRule, units_of
-from oddslip.repairs.maps import LabelMaps
+from oddslip.repairs.maps import LabelMaps, rank_values
+from oddslip.repairs.row_aware import RowAwareMaps
 
 Columns = NDArray[np.int32]
 
@@ -32,9 +33,11 @@ def rank_block(panel: Panel, maps: LabelMaps, k: int, below: Floats | None = Non
     """Rank the labels of a block; with ``below`` those whose probability reaches it."""
     cells = maps.transform_panel(panel, np.float64)
     totals = units_of(cells).sum(axis=1)
-    if below is not None:
-        panel = _without(panel, ~(cells >= below))
-    columns = maps.rank_panel(panel, k)
+    shown = panel if below is None else _without(panel, ~(cells >= below))
+    if isinstance(maps, RowAwareMaps):  # labels that are not shown support others all the same
+        columns = rank_values(maps.values(panel), shown, k)
+    else:
+        columns = maps.rank_panel(shown, k)
     probabilities = np.take_along_axis(cells, np.maximum(columns, 0).astype(np.int64), axis=1)
     return RankedBlock(columns, np.where(columns < 0, np.nan, probabilities), totals)
 
@@ -173,5 +176,5 @@ def _sum(values: Floats) -> int:
 def true_slots(panel: Panel, columns: Columns) -> Bools:
     """Which slots hold a true label."""
     truths = panel.truths().astype(np.bool_)
-    found = np.take_along_axis(truths, np.maximum(columns, 0).astype(np.int64), axis=1)
-    return np.asarray(found & (columns >= 0))
+    hits = np.take_along_axis(truths, np.maximum(columns, 0).astype(np.int64), axis=1)
+    return np.asarray(hits & (columns >= 0))

@@ -8,6 +8,7 @@ al., Conformal Risk Control, ICLR 2024; the loss is at most 1 and monotone in th
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -130,10 +131,21 @@ class Control(NamedTuple):
     holds: bool
 
 
-def control(
-    losses: Losses, group: int, alpha: float, loss: Loss, family: Family, whole: bool
-) -> Control:
+def rows_needed(alpha: float) -> int:
+    """Rows that a guarantee takes: with fewer, 1 / (n + 1) alone is above alpha.
+
+    Examples
+    --------
+    >>> rows_needed(0.1)
+    9
+    """
+    return max(1, math.ceil(1 / alpha) - 1)
+
+
+def control(losses: Losses, group: int, alpha: float, loss: Loss, family: Family) -> Control:
     """The level for a group: the shortest lists that miss no more, or the longest that err no more.
+
+    Where no level has the guarantee, all labels that lists can hold are shown, or none.
 
     Parameters
     ----------
@@ -143,8 +155,6 @@ def control(
         Largest expected loss.
     loss, family
         As in `RiskTally`.
-    whole : bool
-        Whether the longest list holds all labels, so that it cannot miss any.
     """
     mine = losses.groups == group
     order = np.argsort(losses.entries[mine], kind="stable")
@@ -158,21 +168,20 @@ def control(
     steps = np.concatenate([[0], np.flatnonzero(np.diff(entries, append=np.inf)) + 1])
     budget = (alpha * (n + 1) - 1) * SCALE
     nothing, everything = LIMITS[family]
+    sums = never + shown[-1] - shown[steps] if loss == "missed" else shown[steps]
+    fits = np.flatnonzero(sums <= budget)
     if loss == "missed":
-        sums = never + shown[-1] - shown[steps]
-        fits = np.flatnonzero(sums <= budget)
-        at = int(fits[0]) if fits.size else len(steps) - 1
-        level = nothing if at == 0 else _up_to(entries[steps[at] - 1], family)
-        level, holds = (level, True) if fits.size else (everything, whole)
-    else:
-        sums = shown[steps]
-        fits = np.flatnonzero(sums <= budget)
-        at, holds = (int(fits[-1]) if fits.size else 0), True
-        level = nothing
+        at, level = len(steps) - 1, everything
         if fits.size:
+            at = int(fits[0])
+            level = nothing if at == 0 else _up_to(entries[steps[at] - 1], family)
+    else:
+        at, level = 0, nothing
+        if fits.size:
+            at = int(fits[-1])
             level = everything if at == len(steps) - 1 else _before(entries[steps[at]], family)
     risk = int(sums[at]) / SCALE / n if n else 0.0
-    return Control(float(level), n, risk, (n * risk + 1) / (n + 1), holds)
+    return Control(float(level), n, risk, (n * risk + 1) / (n + 1), fits.size > 0)
 
 
 # Levels that show nothing and everything.

@@ -85,7 +85,7 @@ def _half_of_f1(n_labels: int, pooled: bool) -> Passes[Floats]:
         if np.array_equal(better, thresholds):
             break
         thresholds = better
-    return thresholds
+    return np.where(thresholds > 0, thresholds, 0.5)  # where nothing is expected; never above 0.5
 
 
 def _bisect(n_labels: int, aim: Aim) -> Passes[Floats]:
@@ -110,11 +110,11 @@ def _bisect(n_labels: int, aim: Aim) -> Passes[Floats]:
         bounds = np.concatenate([low[None] - 1, middle, high[None]])
         at = np.arange(n_groups)
         low, high = bounds[first, at] + 1, bounds[first + 1, at]
-    found = (low - 1) / SCALE if falls else low / SCALE
-    tally = yield ThresholdCounts(np.broadcast_to(found, (1, n_labels)).copy(), labelled=False)
+    last = (low - 1) / SCALE if falls else low / SCALE
+    tally = yield ThresholdCounts(np.broadcast_to(last, (1, n_labels)).copy(), labelled=False)
     counts = tally.expected().pooled() if aim.common else tally.expected()
-    found = np.where((counts.shown[0] == 0) | (found < 0), np.inf, found)
-    return np.broadcast_to(found, n_labels).copy()
+    thresholds = np.where((counts.shown[0] == 0) | (last < 0), np.inf, last)
+    return np.broadcast_to(thresholds, n_labels).copy()
 
 
 def find_fitted(rows: Any, aim: Aim) -> Passes[Floats]:

@@ -90,6 +90,8 @@ def simplify(rule: ListRule, form: str) -> SimpleRule:
             "serve them with oddslip.serving.load_runtime."
         )
     level = float(rule.levels[0])
+    if rule.form == "length" and level < 1:
+        raise InvalidInput(f"{form} takes lists of at least one label, got lists of none.")
     if rule.thresholds is not None:
         return SimpleRule(rule.k_max, np.maximum(rule.thresholds, level))
     return SimpleRule(check_k(int(min(level, rule.k_max)), rule.k_max), None)

@@ -197,7 +197,9 @@ class Runtime:
             excluded = self._read_exclude(exclude, len(rows), one)
             excluded = excluded if labels is None else excluded[:, labels]
             absent = excluded if absent is None else absent | excluded
-        places = rule.read_groups([groups] if one and groups is not None else groups, len(rows))
+        if one and groups is not None:
+            groups = [groups]
+        places = rule.read_groups(groups, len(rows), None if one else row_names(scores))
         out = np.empty((len(rows), rule.k_max), np.int32)
         for part, cells in _parts(rows, absent):
             hidden = None if absent is None else absent[part]

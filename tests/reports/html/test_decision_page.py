@@ -135,3 +135,43 @@ def test_the_command_writes_the_page_with_its_provenance(repair, tmp_path, monke
     assert "oddslip decide r.oddslip s.npy y.npy" in words
     assert "SHA-256" in words
     assert "chosen length" in words
+
+
+def page_of(decision, **options):
+    return words_of(render_page(decision.fit(*draw_rows(1), **options)))
+
+
+def test_the_page_says_where_there_is_no_guarantee(repair):
+    aim = {"goal": "missed", "target": 0.1}
+    few = Decision(repair, "row", **aim)
+    with pytest.warns(UserWarning, match="cannot guarantee"):
+        few.fit(*(each[:5] for each in draw_rows(1)))
+    words = words_of(render_page(few))
+    assert "There is no guarantee" in words
+    assert "takes 9 rows with a true label" in words
+    assert "Show 6 labels of every row." in words
+    with pytest.warns(UserWarning, match="cannot reach"):
+        words = page_of(Decision(repair, "row", k_max=1, **aim))
+    assert "lists of 1 label miss too many" in words
+
+
+def test_the_page_has_one_sentence_for_very_many_groups(repair):
+    groups = np.arange(400) % 20
+    words = page_of(Decision(repair, "row", goal="wrong", target=0.3), groups=groups)
+    assert words.count("Guarantee") == 1
+    assert "in 20 of 20 groups" in words
+    assert "the level of its group" in words
+
+
+@pytest.mark.parametrize("ending", [".bmp", ".txt", ""])
+def test_a_figure_that_cannot_be_drawn_is_refused_before_anything_is_written(
+    repair, ending, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    for name, cells in zip(("s.npy", "y.npy"), draw_rows(1), strict=True):
+        np.save(name, cells)
+    repair.save("r.oddslip")
+    files = ["decide", "r.oddslip", "s.npy", "y.npy", "--rule", "length", "-o", "d.oddslip"]
+    assert main([*files, "--figure", f"figure{ending}"]) == 2
+    assert "must end in" in capsys.readouterr().err
+    assert not (tmp_path / "d.oddslip").exists()

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from oddslip.decisions.length_table import LengthTable
 
+MAX_MARKS = 30  # of a line; about
+
 
 def draw_lengths(raw: LengthTable, repaired: LengthTable, length: int) -> Figure:
     """Precision and recall of lists of 1 to K labels, with their intervals.
@@ -49,9 +51,9 @@ def draw_lengths(raw: LengthTable, repaired: LengthTable, length: int) -> Figure
             estimates = table.metrics[metric]
             low, high = ([getattr(each, end) for each in estimates] for end in ("low", "high"))
             axis.fill_between(lengths, low, high, color=look["color"], alpha=0.2, linewidth=0)
-            axis.plot(
-                lengths, [each.value for each in estimates], linewidth=1.2, markersize=3, **look
-            )
+            marks = {"markersize": 3, "markevery": max(1, len(lengths) // MAX_MARKS), **look}
+            values = [each.value for each in estimates]
+            axis.plot(lengths, values, linewidth=1.2, clip_on=False, **marks)  # at 1.0 too
         axis.axvline(length, color=GREY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
         axis.set_ylim(0, 1)
         axis.locator_params(axis="x", integer=True)

@@ -14,7 +14,7 @@ from oddslip.core.results import html_text
 from oddslip.core.types import FilePath
 from oddslip.decisions.fitted_decision import FittedDecision
 from oddslip.io.files import atomic_write
-from oddslip.reports.decision_text import describe_decision, describe_lists
+from oddslip.reports.decision_text import describe_decision, describe_lists, describe_unmet
 from oddslip.reports.html.page import content_policy, environment, nested, read_template
 from oddslip.reports.html.pictures import draw_dot_key
 from oddslip.reports.html.svg import Axis, line, picture, short, tag, text
@@ -72,7 +72,7 @@ def render_page(
         if hasattr(decision, "table_"):
             tables = {"raw": decision.raw_table_, "repaired": decision.table_}
     chosen = int(fitted.rule.levels[0]) if tables else 0
-    style, n_unmet = read_template("page.css"), len(fitted.summary.get("unmet", ()))
+    style, unmet = read_template("page.css"), describe_unmet(fitted)
     rows = threshold_rows(fitted)
     return str(
         environment()
@@ -81,8 +81,8 @@ def render_page(
             policy=content_policy(style, ""),
             style=Markup(style),
             svg=Markup,
-            good=not n_unmet,
-            word=f"The target cannot be reached by {n_unmet:,}" if n_unmet else "How many to show",
+            good=not unmet,
+            word=unmet or "How many to show",
             sentences=[Markup(html_text(printable(each))) for each in describe_decision(fitted)],
             facts=facts_of(fitted),
             lists=list(describe_lists(fitted)),

@@ -262,7 +262,8 @@ class Decision:
         ]
         few = [at for at, each in enumerate(controls) if each.n_rows < rows_needed(alpha)]
         if few:
-            _warn_of_few_rows(self.goal, alpha, controls[few[0]].n_rows, names and names[few[0]])
+            first_group = None if names is None else names[few[0]]
+            _warn_of_few_rows(self.goal, alpha, controls[few[0]].n_rows, first_group)
         elif unmet:
             _warn_of_unmet("lists of", unmet, f"{self.goal} {alpha:g}")
         form = FORMS[self.rule]

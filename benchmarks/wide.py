@@ -29,7 +29,7 @@ class Size(NamedTuple):
 
 
 REAL = Size(3_000, (250, 1_000, 4_000), part=50)
-TOY = Size(400, (20, 40), part=10)
+TOY = Size(400, (40,), part=10)
 
 
 def make_panel(n_rows: int, n_labels: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:

@@ -69,7 +69,6 @@ SLOW = {
     "learners/test_scoring.py::test_a_scoring_killed*": "kills processes",
     "linting/test_command.py::test_the_action*": "processes, one a case",
     "linting/test_command.py::test_the_hooks*": "processes, one a hook",
-    "metrics/test_at_k.py::test_map_over_relevant_labels*": "compiles ranx",
     "serving/test_check_log.py::test_processes*": "processes that append at once",
     "serving/test_json.py::test_a_null*": "Node.js",
     "serving/test_json.py::test_javascript*": "Node.js",

@@ -46,7 +46,7 @@ attack: .venv/.developing     ## campaigns that try to break it, ten minutes; do
 	@$(BIN)/python -m attacks --table docs/attacks.md
 
 .venv/.documenting: .venv/.developing
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	@$(call install_extra,docs)
 	@touch $@
 
 wheel:                        ## sdist and wheel, checked, and tried in a clean environment
@@ -62,12 +62,18 @@ clean:
 # A changed kernel is compiled again; what did not change is not.
 KERNELS := setup.py $(wildcard src/oddslip/kernels/*.pyx src/oddslip/kernels/*.pxd)
 
+# What an extra requires, without compiling the kernels once more.
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+REQUIRED := import sys, tomllib; extras = tomllib.load(sys.stdin.buffer)["project"]["optional-dependencies"]
+install_extra = $(BIN)/python -c '$(REQUIRED); print(*extras["$(1)"], sep="\n")' < pyproject.toml \
+	| $(INSTALL) --requirement /dev/stdin
+
 .venv/.installed: pyproject.toml $(KERNELS)
 	@echo "Setting up .venv (a minute or two, once) ..."
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[lightgbm]"
+	@$(INSTALL) --editable ".[lightgbm]"
 	@touch $@
 
 .venv/.developing: .venv/.installed
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@$(call install_extra,dev)
 	@touch $@

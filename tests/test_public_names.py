@@ -208,3 +208,29 @@ def test_a_name_that_two_rooms_share_means_one_thing():
     meanings = {}
     for package, name in PUBLIC:
         assert meanings.setdefault(name, public(package, name)) is public(package, name), name
+
+
+# Name in 0.2 -> name now.
+MOVED = {
+    "oddslip.diagnosis.plan": "oddslip.planning.plan",
+    "oddslip.diagnosis.Plan": "oddslip.planning.Plan",
+    "oddslip.diagnosis.WhatIfLoss": "oddslip.planning.WhatIfLoss",
+    "oddslip.learners.adapters.panel_from": "oddslip.adapters.panel_from",
+    "oddslip.learners.adapters.ModelReader": "oddslip.adapters.ModelReader",
+}
+
+
+def look_up(path):
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_a_moved_name_still_works_and_names_its_new_place(old):
+    with pytest.warns(FutureWarning, match=re.escape(f"{old} has moved to {MOVED[old]}.")):
+        assert look_up(old) is look_up(MOVED[old])
+
+
+@pytest.mark.parametrize("package", ["oddslip.diagnosis", "oddslip.learners.adapters"])
+def test_a_package_with_moved_names_has_no_others(package):
+    assert not hasattr(importlib.import_module(package), "no_such_name")

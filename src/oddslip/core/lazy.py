@@ -1,7 +1,8 @@
-"""Public names of a package that load their module when first used."""
+"""Public names of a package that load their module when first used, or have moved."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
@@ -41,3 +42,28 @@ def lazy_names(
         return sorted({*loaded, *modules, *public})
 
     return get, names
+
+
+def moved_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """``__getattr__`` of a package whose public names have moved: they work, with a warning.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    homes : mapping of str to str
+        The package that each name has moved to. It may be one that this package must not import.
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        warnings.warn(
+            f"{package}.{name} has moved to {homes[name]}.{name}. "
+            "The old name will be removed in oddslip 0.5.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return getattr(import_module(homes[name]), name)
+
+    return get

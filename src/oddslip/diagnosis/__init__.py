@@ -3,6 +3,7 @@
 May import metrics, shifts, calibrators, selection and what they stand on; prints nothing.
 """
 
+from oddslip.core.lazy import moved_names
 from oddslip.diagnosis.diagnose import diagnose
 from oddslip.diagnosis.findings import CODES, Finding
 from oddslip.diagnosis.ladder import Ladder, Rung
@@ -17,3 +18,7 @@ __all__ = [
     "Verdict",
     "diagnose",
 ]
+
+__getattr__ = moved_names(
+    __name__, dict.fromkeys(("Plan", "WhatIfLoss", "plan"), "oddslip.planning")
+)

@@ -236,7 +236,7 @@ def test_points_have_the_moments_of_their_bins():
         u = rng.uniform(-0.5, 0.5, n) if label < 2 else np.full(n, 0.25)
         for power in range(4):
             np.add.at(moments[label, :, power], bins, u**power)
-    places, weights = points.place_points(moments, low, width, 2.0**-20)
+    places, weights = points.place_points([moments], low, width, 2.0**-20)
     lowest, highest = points.range_points(places, weights)[:, :3]
     assert (lowest >= low[:3]).all()
     assert (highest <= (low + 12 * width)[:3]).all()
@@ -251,6 +251,14 @@ def test_points_have_the_moments_of_their_bins():
             np.testing.assert_allclose(total, moments[label, :, power], rtol=0, atol=1e-5)
     np.testing.assert_array_equal(weights.sum(axis=1)[:3], moments[:3, :, 0].sum(axis=1))
     assert (places[3, 0], weights[3, 0], weights[3, 1:].any()) == (0.0, 2.0**-20, False)
+
+
+def test_parts_have_the_points_of_their_sum():
+    parts = np.random.default_rng(0).poisson(2.0, (4, 3, 12, 4)).astype(float)
+    low, width = np.zeros(3), np.ones(3)
+    whole = points.place_points([parts.sum(axis=0)], low, width, 2.0**-20)
+    summed = points.place_points(list(parts), low, width, 2.0**-20)
+    np.testing.assert_array_equal(summed, whole)
 
 
 @pytest.mark.parametrize(("form", "intercept"), [("affine", True), ("beta", True)])

@@ -5,28 +5,38 @@ two rows per feature, its center and 1 / its scale, as in `oddslip.kernels.logis
 """
 
 from libc.math cimport INFINITY, rint, sqrt
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uintptr_t
 
 from oddslip.kernels.types cimport parts
 
 import numpy as np
 
 
-def place_points(
-    const double[:, :, ::1] moments, const double[::1] low, const double[::1] width, double quantum
-):
+def place_points(parts_of_moments, const double[::1] low, const double[::1] width, double quantum):
     """Two points per bin with its moments, packed: points and weights, each (labels, points).
 
-    ``moments`` has shape (labels, bins, 4). Weights are multiples of ``quantum``, so that they add
-    up without rounding. There are as many points as the fullest label needs; the rest of a row
-    repeats its first point, without weight. A label without cells has a point of one quantum at 0.
+    ``parts_of_moments`` are arrays of shape (labels, bins, 4), which are added up label by label,
+    so that the sum of large arrays is never in memory. Weights are multiples of ``quantum``, so
+    that they add up without rounding. There are as many points as the fullest label needs; the rest
+    of a row repeats its first point, without weight. A label without cells has a point of one
+    quantum at 0.
     """
+    cdef const double[:, :, ::1] moments = parts_of_moments[0]
     cdef Py_ssize_t j, i, k, n, n_labels = moments.shape[0], n_bins = moments.shape[1], most = 0
     cdef Py_ssize_t n_columns = parts(2 * n_bins, LANES) * LANES
+    cdef Py_ssize_t part, n_parts = len(parts_of_moments)
+    cdef Py_ssize_t n_powers = moments.shape[2], size = n_bins * n_powers
     cdef double count, mean, variance, spread, skew, half, upper, center, place
     cdef const double* cells
+    cdef const double* more
     cdef double* out
     cdef double* mass
+    cdef uintptr_t[::1] starts = np.empty(n_parts, np.uintp)
+    for part in range(n_parts):
+        moments = parts_of_moments[part]
+        starts[part] = <uintptr_t> &moments[0, 0, 0]
+    cdef double[::1] total = np.empty(size)
+    cdef double* summed = &total[0]
     points, weights = np.empty((n_labels, n_columns)), np.empty((n_labels, n_columns))
     cdef double[:, ::1] places = points, masses = weights
     with nogil:
@@ -34,8 +44,12 @@ def place_points(
             out = &places[j, 0]
             mass = &masses[j, 0]
             n = 0
+            for part in range(n_parts):
+                more = <const double*> starts[part] + j * size
+                for i in range(size):
+                    summed[i] = more[i] if part == 0 else summed[i] + more[i]
             for i in range(n_bins):
-                cells = &moments[j, i, 0]
+                cells = summed + i * n_powers
                 count = cells[0]
                 if count <= 0.0:
                     continue

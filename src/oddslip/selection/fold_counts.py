@@ -529,7 +529,7 @@ class FoldCounter:
             )
         n_rows, totals = positives.n_rows[repeat], positives.totals[repeat]
         summaries = [
-            Summary(fold.ranges, fold.moments, n, total)
+            Summary(fold.ranges, (fold.moments,), n, total)
             for fold, n, total in zip(summed, n_rows.tolist(), list(totals), strict=True)
             if fold.ranges is not None and fold.moments is not None
         ]

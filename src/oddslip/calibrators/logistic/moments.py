@@ -145,18 +145,22 @@ class Cells:
             assert isinstance(self.source, Source)
             limits = self.label_low, self.label_high
             fineness = weight_scale(self.total_weight / self.source.n_rows)
-            self.moments = yield from self.add_up(
+            moments = yield from self.add_up(
                 Moments(*limits, self.source.kind, self.n_labels, scale=fineness)
             )
-            points, weights = self.moments.result()
-            self.moments.drop_bins()
+            points, weights = moments.result()
+            moments.drop_bins()
+            self.moments = (moments,)
         if self.shared:
             points, weights = points.reshape(1, -1), weights.reshape(1, -1)
         self.points, self.weights = points, weights
 
     def positives_about(self, which: int, center: Floats) -> Floats:
         """Sum of a feature over each fit's positives, measured from the fit's center."""
-        return self._per_fit(self.moments.positives_about(which, center), np.sum)
+        first = self.moments[0]
+        sums = np.sum([each.sums for each in self.moments], axis=0)
+        about = sums[1 + which] + sums[0] * (first.centers[which] - center)
+        return self._per_fit(np.asarray(about), np.sum)
 
 
 class Model:
@@ -472,32 +476,39 @@ class Moments(MergeableTally):
         self._filled = None
 
     def result(self) -> tuple[Floats, Floats]:
-        """Points and their weights, each (labels, points): two per bin, with its moments.
-
-        There are as many points as the fullest label needs. A label without cells has a point of
-        negligible weight.
-        """
-        self.settle()
-        # Whole multiples of 2**-20 add up without rounding, so counts of points stay exact.
-        quantum = self.scale * 2**-20
-        points, weights = place_points(self.moments, self.low, self.width, quantum)
-        return points, weights
+        """Points and their weights, each (labels, points): see `place_moments`."""
+        return place_moments([self])
 
     def drop_bins(self) -> None:
         """Free the memory of the bins, once the points are computed."""
         self.moments = self.moments[:0]
 
-    def positives_about(self, which: int, center: Floats) -> Floats:
-        """Sum over each label's positives of log-odds (0), ln s (1) or -ln(1-s) (2) - center."""
-        return np.asarray(self.sums[1 + which] + self.sums[0] * (self.centers[which] - center))
+
+def place_moments(parts: Sequence[Moments]) -> tuple[Floats, Floats]:
+    """Points and their weights, each (labels, points): two per bin, with its moments.
+
+    The parts are of disjoint rows and have the same bins; their moments add up. There are as many
+    points as the fullest label needs. A label without cells has a point of negligible weight.
+    """
+    for part in parts:
+        part.settle()
+    first = parts[0]
+    # Whole multiples of 2**-20 add up without rounding, so counts of points stay exact.
+    quantum = first.scale * 2**-20
+    bins = [part.moments for part in parts]
+    points, weights = place_points(bins, first.low, first.width, quantum)
+    return points, weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
-    """Ranges and moments of some rows, in place of a source."""
+    """Ranges and moments of some rows, in place of a source.
+
+    There are several moments where there are several parts: added up they would be large.
+    """
 
     ranges: Ranges
-    moments: Moments
+    moments: tuple[Moments, ...]
     n_rows: int
     totals: Any
     _points: list[tuple[Floats, Floats]] = field(default_factory=list, repr=False)
@@ -510,7 +521,7 @@ class Summary:
     def points(self) -> tuple[Floats, Floats]:
         """Points and weights of the moments, computed once for all fits."""
         if not self._points:
-            self._points.append(self.moments.result())
+            self._points.append(place_moments(self.moments))
         return self._points[0]
 
     @property
@@ -521,15 +532,15 @@ class Summary:
     @property
     def kind(self) -> Kind:
         """Scale of the scores."""
-        return self.moments.kind
+        return self.moments[0].kind
 
     @classmethod
     def join(cls, parts: Sequence[Summary]) -> Summary:
         """The summary of all rows of disjoint parts with the same bins."""
-        ranges, moments = parts[0].ranges.empty_like(), parts[0].moments.empty_like()
+        ranges = parts[0].ranges.empty_like()
         for part in parts:
             ranges.merge(part.ranges)
-            moments.merge(part.moments)
+        moments = tuple(each for part in parts for each in part.moments)
         n_rows, total = sum(part.n_rows for part in parts), sum(part.totals for part in parts)
         return cls(ranges, moments, n_rows, total)
 

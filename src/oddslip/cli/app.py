@@ -9,8 +9,7 @@ from oddslip.cli.decide import decide
 from oddslip.cli.demo import demo
 from oddslip.cli.diagnose import diagnose, plan
 from oddslip.cli.evaluate import evaluate, rank
-from oddslip.cli.export import export
-from oddslip.cli.fold import fold
+from oddslip.cli.export import export, fold
 from oddslip.cli.lint import lint
 from oddslip.cli.repair import apply, fit
 from oddslip.cli.run import run

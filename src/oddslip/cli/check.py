@@ -11,6 +11,7 @@ import oddslip
 from oddslip.cli import options
 from oddslip.cli.inputs import Inputs, pick
 from oddslip.cli.outputs import check_outputs, console, print_json, write_json, write_text
+from oddslip.errors import InvalidInput
 
 if TYPE_CHECKING:
     from oddslip.serving.check import CheckResult
@@ -98,8 +99,6 @@ def check(
     check_outputs(json_file, junit, log)
     _check_log_options(log, when)
     if json and annotate:
-        from oddslip.errors import InvalidInput
-
         raise InvalidInput("--json prints JSON alone; leave out --annotate.")
     result = oddslip.check(
         None if repair == "raw" else Path(repair),
@@ -127,7 +126,6 @@ def check(
 
 
 def _check_log_options(log: Path | None, when: str | None) -> None:
-    from oddslip.errors import InvalidInput
     from oddslip.serving.check_log import check_log, check_when
 
     if log is not None:

@@ -17,8 +17,8 @@ from oddslip.cli.outputs import (
     console,
     print_json,
     write_figure,
-    write_text,
 )
+from oddslip.io.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -12,8 +12,9 @@ import typer
 from experiments.commands.options import Finished, Results, as_command, read_parameters
 from experiments.store import RESULTS
 from oddslip.cli.options import Json
-from oddslip.cli.outputs import check_folders, check_outputs, console, print_json, write_text
+from oddslip.cli.outputs import check_folders, check_outputs, console, print_json
 from oddslip.errors import InvalidInput
+from oddslip.io.files import write_text
 
 
 class Columns(StrEnum):

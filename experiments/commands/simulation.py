@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from experiments.commands.options import FirstSeed, Page
-from oddslip.cli.outputs import check_outputs, console, write_text
+from oddslip.cli.outputs import check_outputs, console
+from oddslip.io.files import write_text
 
 
 def verdict_simulation(

@@ -10,7 +10,7 @@ import typer
 import oddslip
 from oddslip.cli import options
 from oddslip.cli.inputs import Inputs, pick
-from oddslip.cli.outputs import check_outputs, console, print_json, write_json, write_text
+from oddslip.cli.outputs import check_outputs, console, print_json, write_json
 from oddslip.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ def check(
     if json_file is not None:
         write_json(json_file, result.to_dict())
     if junit is not None:
+        from oddslip.io.files import write_text
         from oddslip.reports.ci import junit_xml
 
         write_text(junit, junit_xml(result))

@@ -38,16 +38,10 @@ def check_folders(*paths: Path | None) -> None:
             output_folder(path)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write text atomically, with the same line ends on every system."""
-    from oddslip.io.files import atomic_write
-
-    with atomic_write(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-
-
 def write_json(path: Path, value: object) -> None:
     """Write a JSON document atomically."""
+    from oddslip.io.files import write_text
+
     write_text(path, _as_json(value) + "\n")
 
 

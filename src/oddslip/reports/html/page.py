@@ -28,7 +28,6 @@ from oddslip.diagnosis.ladder import RUNGS
 from oddslip.diagnosis.summary import summarize
 from oddslip.io.files import write_text
 from oddslip.metrics.at_k import NAMES, metric_name
-from oddslip.reports.glossary import GLOSSARY
 from oddslip.reports.html import report_text
 from oddslip.reports.html.pictures import (
     SHOWN_LOOKS,
@@ -136,7 +135,7 @@ def render_page(
         summary={
             name: printable(text) for name, text in summarize(diagnosis, files)._asdict().items()
         },
-        glossary=GLOSSARY,
+        glossary=report_text.GLOSSARY,
         look=report_text.look_of(diagnosis),
         facts=report_text.facts_of(diagnosis),
         waterfall=waterfall_part(diagnosis),

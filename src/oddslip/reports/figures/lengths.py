@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from oddslip.reports.figures.style import (
-    BLUE,
+    DASHES,
     GREY,
-    ORANGE,
+    LOOKS,
     finish,
     legend_mark,
     name_axes,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from oddslip.decisions.length_table import LengthTable
 
 MAX_MARKS = 30  # of a line; about
+CHOSEN: dict[str, Any] = {"color": GREY, "linewidth": 0.7, "linestyle": DASHES}
 
 
 def draw_lengths(raw: LengthTable, repaired: LengthTable, length: int) -> Figure:
@@ -39,28 +40,23 @@ def draw_lengths(raw: LengthTable, repaired: LengthTable, length: int) -> Figure
     matplotlib.figure.Figure
     """
     figure = new_figure(75)
-    looks: dict[str, dict[str, Any]] = {
-        "raw": {"color": ORANGE, "marker": "D"},
-        "repaired": {"color": BLUE, "marker": "o"},
-    }
     lengths = range(1, len(repaired.metrics["f1"]) + 1)
     for axis, metric in zip(
         figure.subplots(1, 2, sharex=True), ("precision", "recall"), strict=True
     ):
-        for table, look in zip((raw, repaired), looks.values(), strict=True):
+        for table, look in zip((raw, repaired), LOOKS.values(), strict=True):
             estimates = table.metrics[metric]
             low, high = ([getattr(each, end) for each in estimates] for end in ("low", "high"))
             axis.fill_between(lengths, low, high, color=look["color"], alpha=0.2, linewidth=0)
             marks = {"markersize": 3, "markevery": max(1, len(lengths) // MAX_MARKS), **look}
             values = [each.value for each in estimates]
             axis.plot(lengths, values, linewidth=1.2, clip_on=False, **marks)  # at 1.0 too
-        axis.axvline(length, color=GREY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+        axis.axvline(length, **CHOSEN, zorder=1)
         axis.set_ylim(0, 1)
         axis.locator_params(axis="x", integer=True)
         style_axis(axis, grid="y")
         name_axes(axis, "labels shown of every row", metric)
-    handles = [legend_mark(name, markersize=3.5, **look) for name, look in looks.items()]
-    mark = {"color": GREY, "linewidth": 0.7, "linestyle": (0, (4, 3))}
-    handles.append(legend_mark(f"length chosen: {length:,}", **mark))
+    handles = [legend_mark(name, markersize=3.5, **look) for name, look in LOOKS.items()]
+    handles.append(legend_mark(f"length chosen: {length:,}", **CHOSEN))
     put_legend(figure, handles, 3)
     return finish(figure)

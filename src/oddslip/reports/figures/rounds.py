@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oddslip.metrics.at_k import metric_name
 from oddslip.reports.figures.style import (
-    BLUE,
+    DASHES,
     GREY,
-    ORANGE,
+    LOOKS,
     finish,
     legend_mark,
     name_axes,
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from oddslip.planning.rounds import Rounds
-
-_LINES: dict[str, dict[str, Any]] = {
-    "raw": {"color": ORANGE, "marker": "D"},
-    "repaired": {"color": BLUE, "marker": "o"},
-}
 
 
 def draw_rounds(rounds: Rounds) -> Figure:
@@ -42,11 +37,11 @@ def draw_rounds(rounds: Rounds) -> Figure:
     figure = new_figure(95, 130)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     handles = []
-    for name, how in _LINES.items():
+    for name, how in LOOKS.items():
         upper.plot(rounds.rounds, getattr(rounds, name), linewidth=1.2, markersize=3.5, **how)
         best = getattr(rounds, f"best_{name}")
         handles.append(legend_mark(f"{name}, best after {best:,} rounds", markersize=3.5, **how))
-        upper.axvline(best, color=how["color"], linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+        upper.axvline(best, color=how["color"], linewidth=0.7, linestyle=DASHES, zorder=1)
     share = [100.0 * each for each in rounds.saturated]
     lower.plot(rounds.rounds, share, color=GREY, linewidth=1.2, marker="s", markersize=3)
     for axis in (upper, lower):

@@ -24,7 +24,7 @@ from oddslip.reports.figures.style import (
     percent,
     put_legend,
     signed,
-    style_axis,
+    style_rows,
 )
 from oddslip.reports.numbers import Step, Waterfall, has_loss, waterfall_steps
 
@@ -128,9 +128,7 @@ def put_waterfall(axis: Axes, waterfall: Waterfall, *, named: bool = True) -> No
     axis.set_xlim(0, limit)
     axis.set_yticks(range(len(steps)), [step.name if named else "" for step in steps])
     axis.set_ylim(last + 0.6, -0.6)
-    style_axis(axis)
-    axis.tick_params(axis="y", length=0)
-    axis.locator_params(axis="x", nbins=5)
+    style_rows(axis)
     name_axes(axis, drawable(w.metric), title=drawable(w.name))
 
 

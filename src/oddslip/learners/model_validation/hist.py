@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oddslip.adapters.tree_shape import tree_error
+from oddslip.adapters.forest import tree_error
 from oddslip.core.types import Array, Ints
 from oddslip.errors import UnreadableFile
 from oddslip.learners.model_validation.arrays import DAMAGE, unpack_npz

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from oddslip.adapters.tree_shape import tree_error
+from oddslip.adapters.forest import tree_error
 from oddslip.core.types import Floats, Ints
 from oddslip.errors import UnreadableFile
 

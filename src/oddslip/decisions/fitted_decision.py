@@ -109,11 +109,7 @@ class FittedDecision:
             out[first : first + len(block)] = block
         if not names:
             return out
-        label_names = source.label_names
-        if label_names is None and self.repair.label_names is not None:
-            position = slice(None) if order is None else order
-            label_names = np.array(self.repair.label_names)[position].tolist()
-        return name_ranking(out, label_names, scores)
+        return name_ranking(out, self.repair._names(source, order), scores)
 
     def list_blocks(
         self,

@@ -17,17 +17,10 @@ from oddslip.io.progress import progress_bar
 from oddslip.learners.backends.base import Backend
 from oddslip.metrics.at_k import average_precision_at_k
 
-Measure = Callable[[Panel], float]
 
-
-def raw_map(k: int) -> Measure:
+def measure_raw(panel: Panel, k: int) -> float:
     """MAP at K of the scores as they are."""
-    return lambda panel: float(average_precision_at_k(panel, k=k))
-
-
-def repaired_map(k: int) -> Measure:
-    """MAP at K after a repair."""
-    return lambda panel: measure_repaired(panel, k)
+    return float(average_precision_at_k(panel, k=k))
 
 
 def measure_repaired(panel: Panel, k: int, metric: str = "map") -> float:
@@ -39,7 +32,10 @@ def measure_repaired(panel: Panel, k: int, metric: str = "map") -> float:
     return float(repair.table_[rule].mean)
 
 
-STOP_BY: dict[str, Callable[[int], Measure]] = {"raw": raw_map, "repaired": repaired_map}
+STOP_BY: dict[str, Callable[[Panel, int], float]] = {
+    "raw": measure_raw,
+    "repaired": measure_repaired,
+}
 
 
 def follow_rounds(
@@ -49,23 +45,22 @@ def follow_rounds(
     panel: Panel,
     rows: FeaturesLike,
     *,
-    measure: Measure,
+    measure: Callable[[Panel, int], float],
+    k: int,
     patience: int,
 ) -> Floats:
     """A metric of the validation rows after each round, up to where training would stop.
 
-    ``panel`` holds the margins of labels without a model; the others are filled in here.
+    ``panel`` holds the margins before the first round, which are filled in here.
     """
     margins = panel.scores
-    for group in groups:
-        margins[:, group] = 0.0
     n_rounds = max((backend.n_rounds(model) for model in models), default=0)
     values: list[float] = []
     with progress_bar("ranking after each round", n_rounds) as advance:
         for round_number in range(n_rounds):
             for group, model in zip(groups, models, strict=True):
                 margins[:, group] += backend.stage(model, rows, round_number, round_number + 1)
-            values.append(measure(panel))
+            values.append(measure(panel, k))
             advance(1)
             if len(values) - 1 - int(np.argmax(values)) >= patience:
                 break

@@ -23,8 +23,7 @@ from oddslip.adapters.forest import Forest, Trees, is_supported, lay_out
 from oddslip.core.types import Array, FeaturesLike, Floats, Ints
 from oddslip.errors import InvalidInput
 from oddslip.learners.backends.base import Backend, Parameters, refusals
-from oddslip.learners.model_validation.arrays import pack_npz
-from oddslip.learners.model_validation.hist import TYPES, read_hist
+from oddslip.learners.model_validation.arrays import TREE_TYPES, pack_npz, read_trees
 
 _DEFAULTS: Parameters = {
     "max_iter": 200,
@@ -149,7 +148,7 @@ class Hist(Backend):
         self, data: bytes, n_labels: int | None = None, n_features: int | None = None
     ) -> HistModel:
         """The dumped model."""
-        arrays: dict[str, Any] = read_hist(data, n_labels, n_features)
+        arrays: dict[str, Any] = read_trees(data, n_labels, n_features)
         return HistModel(**arrays | {"n_features": int(arrays["n_features"][0])})
 
 
@@ -199,7 +198,7 @@ def _join(labels: list[dict[str, list[ArrayLike]]], n_features: int) -> HistMode
     arrays: dict[str, Any] = {}
     for name in _ARRAYS:
         parts = [part for label in labels for part in label[name]]
-        arrays[name] = np.concatenate([np.empty(0), *parts]).astype(TYPES[name])
+        arrays[name] = np.concatenate([np.empty(0), *parts]).astype(TREE_TYPES[name])
     return HistModel(n_features=n_features, **arrays)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from experiments.commands.comparisons import peers, row_aware, selection, wild
 from experiments.commands.data import archive, generate
 from experiments.commands.mulan import mulan
 from experiments.commands.pairs import instacart, instacart_baskets, santander, tafeng
-from experiments.commands.row_aware import row_aware
-from experiments.commands.selection import peers, selection
 from experiments.commands.simulation import monitor_simulation, verdict_simulation
 from experiments.commands.supplement import (
     boundary,
@@ -24,7 +23,6 @@ from experiments.commands.supplement import (
     synthetic,
     wgboost,
 )
-from experiments.commands.wild import wild
 from oddslip.cli.run import run
 
 app = typer.Typer(

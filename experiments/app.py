@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from experiments.commands.comparisons import peers, row_aware, selection, wild
 from experiments.commands.data import archive, generate
 from experiments.commands.mulan import mulan
@@ -23,15 +21,9 @@ from experiments.commands.supplement import (
     synthetic,
     wgboost,
 )
-from oddslip.cli.run import run
+from oddslip.cli.run import new_app, run
 
-app = typer.Typer(
-    help="Reproduce the paper. A killed run continues where it stopped.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = new_app("Reproduce the paper. A killed run continues where it stopped.")
 SECTIONS = (mulan, tafeng, santander, instacart, instacart_baskets)
 SUPPLEMENT = (leaf, synthetic, wgboost, conventions, boundary, row_rankers, survey, schematic)
 OTHERS = (

@@ -62,8 +62,7 @@ class Scorer:
             from scipy.special import expit
 
             return Scores(cells if scored.kind == "constant" else expit(cells), kind)
-        probabilities = np.clip(cells, CLIP, 1 - CLIP)
-        return Scores(np.log(probabilities) - np.log1p(-probabilities), kind)
+        return Scores(clipped_log_odds(cells), kind)
 
     @cached_property
     def _forests(self) -> Forests:
@@ -79,6 +78,12 @@ class Scorer:
         unsaid = any(block.kind == "unsaid" for block in blocks)
         cells = np.column_stack([block.cells for block in blocks])
         return Scores(cells, "unsaid" if unsaid else kind)
+
+
+def clipped_log_odds(probabilities: Array) -> Array:
+    """Log-odds of probabilities, clipped at `CLIP` so that they are finite."""
+    inside = np.clip(probabilities, CLIP, 1 - CLIP)
+    return np.asarray(np.log(inside) - np.log1p(-inside))
 
 
 def side_by_side(parts: Sequence[Scorer], names: Sequence[str] | None = None) -> Scorer:

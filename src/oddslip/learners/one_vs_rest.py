@@ -20,6 +20,7 @@ from oddslip.adapters.features import (
     open_features,
     sliceable,
 )
+from oddslip.adapters.scorer import clipped_log_odds
 from oddslip.core.arguments import check_whole, is_number
 from oddslip.core.panel import Panel, check_k, check_names
 from oddslip.core.results import plain
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from oddslip.spark.jobs import Workers
     from oddslip.spark.session import SparkSession
 
-CLIP = 1e-12  # prevalences are clipped to [CLIP, 1 - CLIP] before taking log-odds
 MEMORY_BYTES = 1024**3
 MAX_SEED = 2**31 - 1  # accepted by every learner
 _BLOCK_BYTES = 32 * 1024 * 1024
@@ -314,8 +314,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
     def _constant_margins(self) -> Floats:
         """Log-odds of the labels without a model."""
-        prior = np.clip(self.prevalence_, CLIP, 1 - CLIP)
-        return np.asarray((np.log(prior) - np.log1p(-prior))[self.constant_])
+        return clipped_log_odds(self.prevalence_[self.constant_])
 
     def _first_margins(self, n_rows: int) -> Floats:
         """Log-odds before the first round: zero for labels with a model."""

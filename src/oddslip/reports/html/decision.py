@@ -17,7 +17,7 @@ from oddslip.io.files import write_text
 from oddslip.reports.decision_text import describe_decision, describe_lists, describe_unmet
 from oddslip.reports.html.page import nested, render_template
 from oddslip.reports.html.pictures import draw_dot_key
-from oddslip.reports.html.svg import Axis, line, picture, short, tag, text
+from oddslip.reports.html.svg import Axis, draw_level, line, picture, short, tag, text
 from oddslip.reports.text import printable
 
 if TYPE_CHECKING:
@@ -143,9 +143,7 @@ def draw_lengths(tables: Mapping[str, LengthTable], metric: str, chosen: int) ->
     bottom, middle = TOP + HEIGHT + 20, x_axis.percent(chosen)
     pieces = [line((middle, middle), (TOP, TOP + HEIGHT), "diagonal")]
     for tick in y_axis.ticks():
-        y = y_axis(tick)
-        pieces.append(line(("0", "100%"), (y, y), "grid"))
-        pieces.append(text(f"{tick:.4g}", x=-8, y=short(y + 4), class_="tick-text end"))
+        pieces += draw_level(tick, f"{tick:.4g}", y_axis)
     for length in (mark for mark in x_axis.ticks() if mark == round(mark)):
         x = x_axis.percent(length)
         pieces.append(text(f"{length:g}", x=x, y=bottom, class_="tick-text middle"))

@@ -10,7 +10,7 @@ from oddslip.core.types import FilePath
 from oddslip.io.files import write_text
 from oddslip.metrics.at_k import NAMES
 from oddslip.reports.html.page import render_template
-from oddslip.reports.html.svg import Axis, axis_over, line, picture, short, tag, text
+from oddslip.reports.html.svg import Axis, axis_over, draw_level, line, picture, short, tag, text
 from oddslip.reports.text import printable
 
 MAX_RUNS = 400  # drawn; older ones are left out
@@ -218,11 +218,9 @@ def draw_series(series: Series, records: Sequence[Record]) -> str:
 
 
 def _draw_grid(axis: Axis, series: Series) -> list[str]:
-    pieces = []
+    pieces: list[str] = []
     for tick in axis.ticks(4):
-        y = axis(tick)
-        pieces.append(line(("0", "100%"), (y, y), "grid"))
-        pieces.append(text(f"{tick:.4g}", x=-8, y=short(y + 4), class_="tick-text end"))
+        pieces += draw_level(tick, f"{tick:.4g}", axis)
     if series.before is not None:
         y = axis(series.before)
         pieces.append(line(("0", "100%"), (y, y), "diagonal"))

@@ -11,6 +11,7 @@ label by ln w, and leaves add little. LightGBM's weighted arm starts where its t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,15 @@ class HistModel:
     missing_left: NDArray[np.uint8]
     value: Floats  # (leaves,)
     n_features: int
-    forest: Forest | None = None  # the layout of the trees, computed when rows are scored
-    unsupported: bool = False  # whether the layout does not support these trees
+
+    @cached_property
+    def forest(self) -> Forest | None:
+        """The layout of the trees, computed when rows are scored; None if it cannot hold them.
+
+        The start of a label is a tree of one leaf.
+        """
+        trees = [_one_label(self, label) for label in range(self.starts.size)]
+        return lay_out(trees) if trees and all(map(is_supported, trees)) else None
 
 
 _NODE_ARRAYS = ("feature", "threshold", "left", "right", "missing_left")
@@ -111,7 +119,6 @@ class Hist(Backend):
     def predict_margin(self, model: HistModel, X: FeaturesLike) -> Floats:
         """Log-odds of every label of the group, on one thread."""
         rows = _dense(X)
-        _lay_out_once(model)
         if model.forest is not None and not _is_unsupported(rows):
             return model.forest.sum_rows(rows)
         return _walk(model, rows, 0, self.n_rounds(model))
@@ -200,17 +207,6 @@ def _join(labels: list[dict[str, list[ArrayLike]]], n_features: int) -> HistMode
         parts = [part for label in labels for part in label[name]]
         arrays[name] = np.concatenate([np.empty(0), *parts]).astype(TREE_TYPES[name])
     return HistModel(n_features=n_features, **arrays)
-
-
-def _lay_out_once(model: HistModel) -> None:
-    """Compute the layout if it supports the trees; the start of a label is a tree of one leaf."""
-    if model.forest is not None or model.unsupported:
-        return
-    trees = [_one_label(model, label) for label in range(model.starts.size)]
-    if trees and all(is_supported(each) for each in trees):
-        model.forest = lay_out(trees)
-    else:
-        model.unsupported = True
 
 
 def _one_label(model: HistModel, label: int) -> Trees:

@@ -353,7 +353,7 @@ class Decision:
                 f"plot() compares lengths, got rule={self.rule!r} for {self.goal}. "
                 'Fit rule="length" for f1, map, ndcg or hit_rate.'
             )
-        from oddslip.reports.figures.lengths import draw_lengths
+        from oddslip.reports.figures.curves import draw_lengths
 
         return draw_lengths(self.raw_table_, self.table_, int(fitted.rule.levels[0]))
 

@@ -1,9 +1,10 @@
-"""Precision and recall by the length of lists, raw and repaired."""
+"""Metrics of raw and of repaired scores by a number: of labels shown, or of rounds."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from oddslip.metrics.at_k import metric_name
 from oddslip.reports.figures.style import (
     DASHES,
     GREY,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from oddslip.decisions.length_table import LengthTable
+    from oddslip.planning.rounds import Rounds
 
 MAX_MARKS = 30  # of a line; about
 CHOSEN: dict[str, Any] = {"color": GREY, "linewidth": 0.7, "linestyle": DASHES}
@@ -59,4 +61,37 @@ def draw_lengths(raw: LengthTable, repaired: LengthTable, length: int) -> Figure
     handles = [legend_mark(name, markersize=3.5, **look) for name, look in LOOKS.items()]
     handles.append(legend_mark(f"length chosen: {length:,}", **CHOSEN))
     put_legend(figure, handles, 3)
+    return finish(figure)
+
+
+def draw_rounds(rounds: Rounds) -> Figure:
+    """The metric of raw and repaired scores, and the share of cells at 1.0, by rounds.
+
+    Parameters
+    ----------
+    rounds : Rounds
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = new_figure(95, 130)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    handles = []
+    for name, how in LOOKS.items():
+        upper.plot(rounds.rounds, getattr(rounds, name), linewidth=1.2, markersize=3.5, **how)
+        best = getattr(rounds, f"best_{name}")
+        handles.append(legend_mark(f"{name}, best after {best:,} rounds", markersize=3.5, **how))
+        upper.axvline(best, color=how["color"], linewidth=0.7, linestyle=DASHES, zorder=1)
+    share = [100.0 * each for each in rounds.saturated]
+    lower.plot(rounds.rounds, share, color=GREY, linewidth=1.2, marker="s", markersize=3)
+    for axis in (upper, lower):
+        axis.set_xscale("log")
+        axis.set_ylim(bottom=0)
+        style_axis(axis, grid="y")
+    lower.set_xticks(rounds.rounds, [f"{each:,}" for each in rounds.rounds], rotation=45)
+    lower.minorticks_off()
+    name_axes(upper, "", metric_name(rounds.metric, rounds.k))
+    name_axes(lower, "rounds", "cells at 1.0, %")
+    put_legend(figure, handles, 2)
     return finish(figure)

@@ -381,7 +381,7 @@ class Decision:
 
 
 def compare_lengths(
-    source: Source, maps: LabelMaps | None, k_max: int, n_replicates: int = 500
+    source: Source, maps: LabelMaps | None, k_max: int, n_replicates: int
 ) -> LengthTable:
     """Metrics of lists of 1 to ``k_max`` labels.
 

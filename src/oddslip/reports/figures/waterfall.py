@@ -98,9 +98,8 @@ def put_waterfalls(
     )
 
 
-def put_waterfall(axis: Axes, waterfall: Waterfall, *, named: bool = True) -> None:
+def put_waterfall(axis: Axes, w: Waterfall, *, named: bool) -> None:
     """Draw one data set: a bar per step from top to bottom, joined by thin lines."""
-    w = waterfall
     steps = steps_of(w)
     marks = [w.ceiling] + ([] if w.unweighted_repaired is None else [w.unweighted_repaired])
     longest = max([max(step.start, step.stop) for step in steps] + marks)

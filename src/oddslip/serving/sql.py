@@ -189,8 +189,8 @@ def write_sql(
     yield _head(script)
     yield sql.begin.format(pieces=script.pieces, ranking=script.ranking)
     yield from _table(script, pieces, thresholds)
-    view = _view(script, {piece.form for piece in pieces}, k)
-    yield view if thresholds is None else _only_shown(view)
+    forms = {piece.form for piece in pieces}
+    yield _view(script, forms, k, only_shown=thresholds is not None)
 
 
 class _Script(NamedTuple):
@@ -267,48 +267,51 @@ def _table(script: _Script, pieces: list[Piece], thresholds: Floats | None) -> I
         yield f"INSERT INTO {name} VALUES\n{values};\n"
 
 
-def _view(script: _Script, forms: set[str], k: int | None) -> str:
-    """The view that maps and ranks."""
+def _view(script: _Script, forms: set[str], k: int | None, *, only_shown: bool) -> str:
+    """The view that maps and ranks: all labels, or those that reach their threshold."""
     _, _, pieces, ranking, source, row, label, score = script
     sql, end = script.sql, script.sql.end
     value, probability = _expressions(script.repair, sql, forms)
     condition = "" if k is None else f"\nWHERE slot <= {k}"
+    likely = f"""SELECT row_id, label, place, score, value,
+        {probability} AS probability"""
+    slot = "ROW_NUMBER() OVER (PARTITION BY row_id ORDER BY value DESC, place) AS slot"
+    if only_shown:
+        threshold = ", piece.threshold"
+        ranked = f"""likely AS (
+    {likely}, threshold
+    FROM valued
+), ranked AS (
+    SELECT likely.*,
+        {slot}
+    FROM likely WHERE probability >= threshold
+)"""
+    else:
+        threshold = ""
+        ranked = f"""ranked AS (
+    {likely},
+        {slot}
+    FROM valued
+)"""
     return f"""{sql.create_view} {ranking} AS
 WITH given AS (
     SELECT {row} AS row_id, {label} AS label, CAST({score} AS {sql.number}) AS score
     FROM {source} WHERE {score} IS NOT NULL
 ), placed AS (
     SELECT given.row_id, given.label, given.score, piece.place, piece.form, piece.x, piece.y,
-        piece.slope, piece.roof, piece.a, piece.b, piece.c
+        piece.slope, piece.roof, piece.a, piece.b, piece.c{threshold}
     FROM given
     {sql.join.format(pieces=pieces)}
 ), valued AS (
     SELECT placed.*,
         {value} AS value
     FROM placed
-), ranked AS (
-    SELECT row_id, label, place, score, value,
-        {probability} AS probability,
-        ROW_NUMBER() OVER (PARTITION BY row_id ORDER BY value DESC, place) AS slot
-    FROM valued
-)
+), {ranked}
 SELECT row_id AS {row}, label AS {label}, place, slot, value, probability FROM ranked{condition};
 {end}-- Labels that the scores have and this repair does not know take no part. This must be empty:
 -- SELECT DISTINCT {_comment(label)} FROM {_comment(source)}
 -- EXCEPT SELECT label FROM {_comment(pieces)};
 """
-
-
-def _only_shown(view: str) -> str:
-    """The view, with the labels ranked whose probability reaches their threshold."""
-    head, _, tail = view.partition("), ranked AS (")
-    select, over, rest = tail.partition(",\n        ROW_NUMBER()")
-    body, _, end = rest.partition("\n    FROM valued\n)")
-    head = head.replace("piece.c\n", "piece.c, piece.threshold\n")
-    return (
-        f"{head}), likely AS ({select}, threshold\n    FROM valued\n), ranked AS (\n"
-        f"    SELECT likely.*{over}{body}\n    FROM likely WHERE probability >= threshold\n){end}"
-    )
 
 
 def _comment(text: str) -> str:

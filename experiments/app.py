@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import typer
-
+from experiments.commands.comparisons import peers, row_aware, selection, wild
 from experiments.commands.data import archive, generate
 from experiments.commands.mulan import mulan
 from experiments.commands.pairs import instacart, instacart_baskets, santander, tafeng
-from experiments.commands.row_aware import row_aware
-from experiments.commands.selection import peers, selection
 from experiments.commands.simulation import monitor_simulation, verdict_simulation
 from experiments.commands.supplement import (
     boundary,
@@ -24,16 +21,9 @@ from experiments.commands.supplement import (
     synthetic,
     wgboost,
 )
-from experiments.commands.wild import wild
-from oddslip.cli.run import run
+from oddslip.cli.run import new_app, run
 
-app = typer.Typer(
-    help="Reproduce the paper. A killed run continues where it stopped.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = new_app("Reproduce the paper. A killed run continues where it stopped.")
 SECTIONS = (mulan, tafeng, santander, instacart, instacart_baskets)
 SUPPLEMENT = (leaf, synthetic, wgboost, conventions, boundary, row_rankers, survey, schematic)
 OTHERS = (

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import Data, DataSets, Finished, Results, Work
+from experiments.commands.options import Data, DataSets, Finished, Results, Work, make_table
 from experiments.store import RESULTS
 from oddslip.cli.options import Json
 from oddslip.cli.outputs import check_folders, check_outputs, console, print_json
@@ -78,14 +78,13 @@ def mulan(
     if json:
         return print_json(cells)
     from experiments.mulan.page import arms, described
-    from oddslip.reports.text import new_table
 
-    out = console()
-    table = new_table("data set", "learner", "w", "raw", "isotonic", "pooled", "ceiling", "AUC")
-    for name, learned_by, w, cell in arms(cells, described(cells)):
-        values = [cell["map"][rung] for rung in ("raw", "isotonic", "pooled", "ceiling")]
-        table.add_row(name, learned_by, w, *(f"{v:.3f}" for v in values), f"{cell['auc']:.3f}")
-    out.print(table)
+    out, rungs = console(), ("raw", "isotonic", "pooled", "ceiling")
+    lines = [
+        [*arm, *(f"{cell['map'][rung]:.3f}" for rung in rungs), f"{cell['auc']:.3f}"]
+        for *arm, cell in arms(cells, described(cells))
+    ]
+    out.print(make_table("data set", "learner", "w", *rungs, "AUC", rows=lines))
     entries = compare_table_2(cells)
     if entries:
         same = sum(entry.agrees for entry in entries)

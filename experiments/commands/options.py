@@ -17,8 +17,8 @@ from oddslip.cli.outputs import (
     console,
     print_json,
     write_figure,
-    write_text,
 )
+from oddslip.io.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -37,7 +37,6 @@ FirstSeed = Annotated[
     int, typer.Option(min=0, help="Seed of the first draw; thresholds were set below 1000.")
 ]
 Page = Annotated[Path | None, typer.Option(help="Write the page (Markdown).")]
-Mcgrad = Annotated[bool, typer.Option("--mcgrad", help="Measure MCGrad, which must be installed.")]
 
 
 class StudyOptions(NamedTuple):

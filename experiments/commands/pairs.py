@@ -9,11 +9,12 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from experiments.commands.options import Finished, Results, as_command, read_parameters
+from experiments.commands.options import Finished, Results, as_command, make_table, read_parameters
 from experiments.store import RESULTS
 from oddslip.cli.options import Json
-from oddslip.cli.outputs import check_folders, check_outputs, console, print_json, write_text
+from oddslip.cli.outputs import check_folders, check_outputs, console, print_json
 from oddslip.errors import InvalidInput
+from oddslip.io.files import write_text
 
 
 class Columns(StrEnum):
@@ -91,13 +92,9 @@ def tafeng(options: PairOptions, labels: NLabels = 1000) -> None:
       python -m experiments tafeng --finished --page docs/paper/tafeng.md --figures docs/paper
     """
 
-    def read(n_labels: int | None) -> Any:
-        from experiments.datasets.baskets.tafeng import read_tafeng
+    from experiments.datasets.baskets.tafeng import read_tafeng
 
-        return read_tafeng(options.data, n_labels=n_labels)
-
-    study = "tafeng" if labels == 1000 else f"tafeng-{labels}"
-    _run_pairs("tafeng", read, options, study=study, labels=labels)
+    _run_baskets("tafeng", read_tafeng, options, labels, in_paper=1000)
 
 
 @pair_command
@@ -111,13 +108,9 @@ def instacart(options: PairOptions, labels: NLabels = 4000) -> None:
       python -m experiments instacart --data generated --labels 200 --part caps
     """
 
-    def read(n_labels: int | None) -> Any:
-        from experiments.datasets.baskets.instacart import read_instacart
+    from experiments.datasets.baskets.instacart import read_instacart
 
-        return read_instacart(options.data, n_labels=n_labels)
-
-    study = "instacart" if labels == 4000 else f"instacart-{labels}"
-    _run_pairs("instacart", read, options, study=study, labels=labels)
+    _run_baskets("instacart", read_instacart, options, labels, in_paper=4000)
 
 
 @pair_command
@@ -131,14 +124,9 @@ def instacart_baskets(options: PairOptions, labels: NLabels = 4000) -> None:
       python -m experiments instacart-baskets --labels 400
     """
 
-    def read(n_labels: int | None) -> Any:
-        from experiments.datasets.baskets.completion import read_instacart_baskets
+    from experiments.datasets.baskets.completion import read_instacart_baskets
 
-        return read_instacart_baskets(options.data, n_labels=n_labels)
-
-    name = "instacart-baskets"
-    study = name if labels == 4000 else f"{name}-{labels}"
-    _run_pairs(name, read, options, study=study, labels=labels)
+    _run_baskets("instacart-baskets", read_instacart_baskets, options, labels, in_paper=4000)
 
 
 @pair_command
@@ -169,8 +157,9 @@ def santander(
             return read_santander_sample(options.data)
         from experiments.datasets.santander.reader import read_santander
 
-        folder = _need_folder(options.data, "train_ver2.csv")
-        return read_santander(folder, features=features.value)
+        if options.data is None:
+            raise InvalidInput("--data must name the folder with train_ver2.csv, got none.")
+        return read_santander(options.data, features=features.value)
 
     name = "santander-sample" if sample else "santander"
     if features is Columns.own:
@@ -179,6 +168,18 @@ def santander(
         raise InvalidInput("features must be own with --sample, got paper: its columns are fixed.")
     words = "--features paper"
     return _run_pairs(name, read, options, study=f"{name}-paper", labels=None, words=words)
+
+
+def _run_baskets(
+    name: str, read: Callable[..., Any], options: PairOptions, labels: int, *, in_paper: int
+) -> None:
+    """Run or read a study of baskets; with other labels than the paper's, under another name."""
+    study = name if labels == in_paper else f"{name}-{labels}"
+
+    def read_labels(n_labels: int | None) -> Any:
+        return read(options.data, n_labels=n_labels)
+
+    _run_pairs(name, read_labels, options, study=study, labels=labels)
 
 
 def _run_pairs(
@@ -227,13 +228,13 @@ def _run_pairs(
     if options.json:
         return print_json(cells)
     from experiments.pairs.tables import format_entry, table_one
-    from oddslip.reports.text import new_table
 
     columns = table_one(cells)
-    table = new_table("", *columns)
-    for row in next(iter(columns.values()), {}):
-        table.add_row(row, *(format_entry(row, column[row]) for column in columns.values()))
-    console().print(table)
+    rows = next(iter(columns.values()), {})
+    lines = [
+        [row, *(format_entry(row, column[row]) for column in columns.values())] for row in rows
+    ]
+    console().print(make_table("", *columns, rows=lines))
     if cells.get("data", {}).get("generated"):
         console().print("Generated data: the scores say nothing about people.")
     return None
@@ -261,10 +262,3 @@ def _as_cap(text: str) -> float | None:
         return float(text)
     except ValueError as error:
         raise InvalidInput(f"cap must be a number or none, got {text!r}.") from error
-
-
-def _need_folder(data: Path | None, what: str) -> Path:
-    """The folder that was named, or a line that says what it must hold."""
-    if data is None:
-        raise InvalidInput(f"--data must name the folder with {what}, got none.")
-    return data

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from experiments.commands.options import FirstSeed, Page
-from oddslip.cli.outputs import check_outputs, console, write_text
+from oddslip.cli.outputs import check_outputs, console
+from oddslip.io.files import write_text
 
 
 def verdict_simulation(
@@ -29,18 +30,13 @@ def verdict_simulation(
 
       python -m experiments verdict-simulation --scene random --draws 3 --first-seed 0
     """
-    from experiments.verdict_simulation import (
-        SCENES,
-        check_scenes,
-        format_page,
-        tabulate,
-        try_scenes,
-    )
+    from experiments import verdict_simulation as study
 
     check_outputs(page)
-    names = check_scenes(tuple(scene or SCENES))
-    lines = tabulate(try_scenes(names, n_draws=draws, first_seed=first_seed))
-    _format_draws(lines, page, partial(format_page, n_draws=draws, first_seed=first_seed))
+    drawn: Any = {"n_draws": draws, "first_seed": first_seed}
+    names = study.check_scenes(tuple(scene or study.SCENES))
+    lines = study.tabulate(study.try_scenes(names, **drawn))
+    _format_draws(lines, page, partial(study.format_page, **drawn))
 
 
 def monitor_simulation(
@@ -59,19 +55,13 @@ def monitor_simulation(
 
       python -m experiments monitor-simulation --month quiet --draws 2 --first-seed 0
     """
-    from experiments.monitor_simulation import (
-        FAULTS,
-        QUIET,
-        check_months,
-        format_page,
-        tabulate,
-        try_months,
-    )
+    from experiments import monitor_simulation as study
 
     check_outputs(page)
-    names = check_months(tuple(month or (*FAULTS, QUIET)))
-    lines = tabulate(try_months(names, n_draws=draws, first_seed=first_seed))
-    _format_draws(lines, page, partial(format_page, n_draws=draws, first_seed=first_seed))
+    drawn: Any = {"n_draws": draws, "first_seed": first_seed}
+    names = study.check_months(tuple(month or (*study.FAULTS, study.QUIET)))
+    lines = study.tabulate(study.try_months(names, **drawn))
+    _format_draws(lines, page, partial(study.format_page, **drawn))
 
 
 def _format_draws(

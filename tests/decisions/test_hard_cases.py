@@ -11,11 +11,11 @@ from tests.serving.repair_worlds import draw_row_aware
 import oddslip
 from oddslip import Decision
 from oddslip.calibrators import Isotonic
-from oddslip.decisions.guarantee_check import MIN_ROWS
 from oddslip.decisions.list_rule import SCALE, ListRule
 from oddslip.decisions.risk import rows_needed
 from oddslip.errors import InvalidInput
 from oddslip.serving import load_runtime
+from oddslip.serving.performance import MIN_ROWS
 
 
 @pytest.fixture(scope="module")

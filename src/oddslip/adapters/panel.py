@@ -20,7 +20,7 @@ from oddslip.adapters.networks import (
     read_output,
     split_batch,
 )
-from oddslip.adapters.scorer import Scorer, Scores, as_cells, refusal, side_by_side
+from oddslip.adapters.scorer import Scorer, Scores, as_cells, of_library, refusal, side_by_side
 from oddslip.core.panel import Kind, Panel, check_names
 from oddslip.core.row_ids import match_labels
 from oddslip.core.types import FeaturesLike, LabelsLike, ScoresLike
@@ -207,7 +207,7 @@ def _scorer(model: object) -> Scorer:
         return side_by_side([_scorer(part) for part in model])
     if isinstance(model, Mapping):
         return side_by_side([_scorer(model[name]) for name in model], [str(n) for n in model])
-    makers = {
+    makers: dict[str, Callable[[Any], Scorer]] = {
         "lightgbm": from_lightgbm,
         "xgboost": from_xgboost,
         "catboost": from_catboost,
@@ -216,10 +216,9 @@ def _scorer(model: object) -> Scorer:
         "onnxruntime": from_onnxruntime,
         "oddslip": _from_oddslip,
     }
-    # A user's class is recognised by the library class it inherits from.
-    for root in (kind.__module__.split(".")[0] for kind in type(model).__mro__):
-        if root in makers:
-            return makers[root](model)
+    maker = of_library(makers, model)
+    if maker is not None:
+        return maker(model)
     if isinstance(model, type) or not callable(model):
         raise refusal(model, f"the class {model.__name__}" if isinstance(model, type) else "")
     return _from_callable(model)

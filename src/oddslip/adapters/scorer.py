@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from oddslip.errors import InvalidInput
 if TYPE_CHECKING:
     from lightgbm import Booster
 
+T = TypeVar("T")
 CLIP = 1e-12  # probabilities are clipped to [CLIP, 1 - CLIP] before taking log-odds
 LIBRARIES = ("lightgbm", "xgboost", "catboost", "sklearn", "torch", "onnxruntime", "oddslip")
 _ADVICE = 'Compute its scores yourself and pass them to Panel(scores, labels, kind="margin").'
@@ -61,8 +62,7 @@ class Scorer:
             from scipy.special import expit
 
             return Scores(cells if scored.kind == "constant" else expit(cells), kind)
-        probabilities = np.clip(cells, CLIP, 1 - CLIP)
-        return Scores(np.log(probabilities) - np.log1p(-probabilities), kind)
+        return Scores(clipped_log_odds(cells), kind)
 
     @cached_property
     def _forests(self) -> Forests:
@@ -78,6 +78,12 @@ class Scorer:
         unsaid = any(block.kind == "unsaid" for block in blocks)
         cells = np.column_stack([block.cells for block in blocks])
         return Scores(cells, "unsaid" if unsaid else kind)
+
+
+def clipped_log_odds(probabilities: Array) -> Array:
+    """Log-odds of probabilities, clipped at `CLIP` so that they are finite."""
+    inside = np.clip(probabilities, CLIP, 1 - CLIP)
+    return np.asarray(np.log(inside) - np.log1p(-inside))
 
 
 def side_by_side(parts: Sequence[Scorer], names: Sequence[str] | None = None) -> Scorer:
@@ -117,6 +123,12 @@ def check_classes(model: object) -> Scorer | None:
     if classes is None or isinstance(classes, list) or len(classes) == 2:
         return None
     return constant(float(classes[0]), getattr(model, "n_features_in_", None))
+
+
+def of_library(entries: Mapping[str, T], model: object) -> T | None:
+    """The entry of the library of a model, by its class or one that it inherits from."""
+    roots = (kind.__module__.split(".")[0] for kind in type(model).__mro__)
+    return next((entries[root] for root in roots if root in entries), None)
 
 
 def refusal(model: object, what: str = "") -> InvalidInput:

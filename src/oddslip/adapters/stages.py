@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oddslip.adapters.panel import ModelReader
-from oddslip.adapters.scorer import as_cells
+from oddslip.adapters.scorer import as_cells, of_library
 from oddslip.core.types import Array, FeaturesLike
 from oddslip.errors import InvalidInput
 
@@ -37,10 +37,9 @@ def stages_of(model: Any) -> Stages:
     if hasattr(model, "staged_margin"):  # oddslip.OneVsRest
         return Stages(model.n_rounds, model.staged_margin)
     ModelReader(model)  # raises for a model that is not fitted, or has no log-odds
-    makers = {"lightgbm": _lightgbm, "xgboost": _xgboost, "catboost": _catboost}
-    for root in (kind.__module__.split(".")[0] for kind in type(model).__mro__):
-        if root in makers:
-            return makers[root](model)
+    maker = of_library({"lightgbm": _lightgbm, "xgboost": _xgboost, "catboost": _catboost}, model)
+    if maker is not None:
+        return maker(model)
     if hasattr(model, "staged_decision_function"):
         return _sklearn(model)
     raise InvalidInput(

@@ -9,11 +9,10 @@ from oddslip.cli.decide import decide
 from oddslip.cli.demo import demo
 from oddslip.cli.diagnose import diagnose, plan
 from oddslip.cli.evaluate import evaluate, rank
-from oddslip.cli.export import export
-from oddslip.cli.fold import fold
+from oddslip.cli.export import export, fold
 from oddslip.cli.lint import lint
 from oddslip.cli.repair import apply, fit
-from oddslip.cli.run import run
+from oddslip.cli.run import new_app, run
 from oddslip.cli.train import score, train
 from oddslip.errors import InvalidInput
 
@@ -23,13 +22,7 @@ Exit codes: 0 done, 1 a fault of ours (of lint: findings), 2 bad input or usage 
 check did not pass, 130 Ctrl-C, 143 killed.
 """
 
-app = typer.Typer(
-    help=HELP,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = new_app(HELP)
 DIAGNOSE = (demo, lint, plan, evaluate, diagnose)
 REPAIR = (fit, decide, apply, rank, export, fold, check, trend)
 for command in (*DIAGNOSE, *REPAIR, train, score):

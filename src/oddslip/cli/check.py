@@ -10,7 +10,8 @@ import typer
 import oddslip
 from oddslip.cli import options
 from oddslip.cli.inputs import Inputs, pick
-from oddslip.cli.outputs import check_outputs, console, print_json, write_json, write_text
+from oddslip.cli.outputs import check_outputs, console, print_json, write_json
+from oddslip.errors import InvalidInput
 
 if TYPE_CHECKING:
     from oddslip.serving.check import CheckResult
@@ -98,8 +99,6 @@ def check(
     check_outputs(json_file, junit, log)
     _check_log_options(log, when)
     if json and annotate:
-        from oddslip.errors import InvalidInput
-
         raise InvalidInput("--json prints JSON alone; leave out --annotate.")
     result = oddslip.check(
         None if repair == "raw" else Path(repair),
@@ -110,6 +109,7 @@ def check(
     if json_file is not None:
         write_json(json_file, result.to_dict())
     if junit is not None:
+        from oddslip.io.files import write_text
         from oddslip.reports.ci import junit_xml
 
         write_text(junit, junit_xml(result))
@@ -127,7 +127,6 @@ def check(
 
 
 def _check_log_options(log: Path | None, when: str | None) -> None:
-    from oddslip.errors import InvalidInput
     from oddslip.serving.check_log import check_log, check_when
 
     if log is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oddslip.cli.outputs import console
+from oddslip.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -64,8 +65,6 @@ def demo(
 
       oddslip demo --output somewhere
     """
-    from oddslip.errors import InvalidInput
-
     if output.exists() and not output.is_dir():
         raise InvalidInput(f"{output} must be a folder, got a file. Name another with --output.")
     if not output.absolute().parent.is_dir():

@@ -22,6 +22,7 @@ from oddslip.cli.inputs import (
     weights_file,
 )
 from oddslip.cli.outputs import check_outputs, console, print_json, write_figure, write_json
+from oddslip.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -167,8 +168,6 @@ def _open_calibration(
     """Held-out rows: an open source, or their files."""
     if scores is None:
         if labels is not None:
-            from oddslip.errors import InvalidInput
-
             raise InvalidInput(
                 "--calibration-labels needs --calibration, the scores of those rows."
             )

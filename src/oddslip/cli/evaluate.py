@@ -186,12 +186,11 @@ def _print_reliability(curve: ReliabilityCurve | None) -> None:
 
 
 def _print_evaluation(evaluation: Evaluation) -> None:
-    from oddslip.reports import text
+    from oddslip.reports.text import show_evaluation
 
     out = console()
-    out.print(text.evaluation_table(evaluation))
-    out.print(text.rows_sentence(evaluation))
-    out.print(text.ties_sentence(evaluation))
+    for piece in show_evaluation(evaluation):
+        out.print(piece)
 
 
 def _print_comparison(

@@ -1,4 +1,4 @@
-"""`oddslip export`."""
+"""`oddslip export` and `oddslip fold`: a saved repair for other systems and inside models."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 import oddslip
 from oddslip.cli import options
 from oddslip.cli.outputs import check_outputs, console, print_json
+from oddslip.errors import InvalidInput
 
 if TYPE_CHECKING:
     from oddslip.serving.export import Export
@@ -58,8 +59,6 @@ def export(
 
       oddslip export decision.oddslip --to sql --dialect duckdb --lists -o lists.sql
     """
-    from oddslip.errors import InvalidInput
-
     check_outputs(output)
     if to not in ("onnx", "sql", "json"):
         raise InvalidInput(f"--to must be onnx, sql or json, got {to!r:.60}.")
@@ -89,4 +88,37 @@ def export(
             f"{result.largest_deviation:.2g}. Labels whose values are closer than that can tie "
             "or swap."
         )
+    return None
+
+
+def fold(
+    repair: options.Repair,
+    models: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Saved models: LightGBM .txt, XGBoost .json or .ubj, ONNX .onnx. One file of all "
+            "labels, or one a label: named after it, else in the order of the labels."
+        ),
+    ],
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the folded models.")],
+    json: options.Json = False,
+) -> None:
+    """Write a saved repair into saved models: same format, same predict call, no oddslip needed.
+
+    The repair must be affine in the log-odds: fit it with `oddslip fit --foldable`.
+
+    Examples:
+
+      oddslip fold repair.oddslip models/*.txt -o folded/
+
+      oddslip fold repair.oddslip model.json -o folded/
+    """
+    from oddslip.folding.files import fold_files
+
+    paths = fold_files(oddslip.load_repair(repair), models, output)
+    if json:
+        return print_json({"schema": "oddslip.fold/1", "models": [str(path) for path in paths]})
+    what = "model" if len(paths) == 1 else "models"
+    console().print(f"Wrote {len(paths):,} {what} with the repair inside to {output}.")
     return None

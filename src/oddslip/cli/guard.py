@@ -13,6 +13,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oddslip.errors import InvalidInput
+
 if TYPE_CHECKING:
     from oddslip.core.types import FilePath
 
@@ -83,8 +85,6 @@ def check_apart(outputs: Mapping[str, FilePath], inputs: Mapping[str, FilePath])
     outputs, inputs : mapping of str to path
         Paths by their names in errors. An input may be a folder, a pattern or an address.
     """
-    from oddslip.errors import InvalidInput
-
     for at, (name, output) in enumerate(outputs.items()):
         path = Path(output)
         others = list(outputs.items())[:at]

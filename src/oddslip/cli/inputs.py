@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from oddslip.cli.options import WEIGHTS
+from oddslip.errors import InvalidInput
 
 if TYPE_CHECKING:
     from oddslip.core.types import PerLabel
@@ -41,7 +42,6 @@ class Inputs:
 
     def arguments(self, *, labelled: bool = True) -> dict[str, Any]:
         """Arguments of a verb: local files, or one source that is open."""
-        from oddslip.errors import InvalidInput
         from oddslip.sources.open import open_source
 
         check_engine(self.engine)
@@ -62,7 +62,6 @@ class Inputs:
         return open_source(**self.arguments(labelled=labelled))
 
     def _open_spark(self, labelled: bool) -> Source:
-        from oddslip.errors import InvalidInput
         from oddslip.sources.open import is_parquet, open_source
 
         if self.columns is not None:
@@ -96,8 +95,6 @@ def pick(context: typer.Context, *names: str) -> dict[str, Any]:
 
 def check_engine(engine: str) -> None:
     """Reject an unknown engine."""
-    from oddslip.errors import InvalidInput
-
     if engine not in ("local", "spark"):
         raise InvalidInput(f"--engine must be local or spark, got {engine!r:.60}.")
 
@@ -114,8 +111,6 @@ def start_engine(engine: str, master: str) -> SparkSession | None:
 
 def _read_columns(text: str) -> dict[str, str]:
     """Value of --columns: names of columns by their roles."""
-    from oddslip.errors import InvalidInput
-
     pairs = [part.partition("=")[::2] for part in text.split(",")]
     roles = dict(pairs)
     if len(roles) < len(pairs) or not all(role and name for role, name in pairs):
@@ -170,7 +165,6 @@ def propensities_file(text: str | None) -> Path | None:
 def weights_file(text: str | None) -> Path | None:
     """The file that --weights names; None for a name or a number."""
     from oddslip.core.weights import is_weight_name
-    from oddslip.errors import InvalidInput
 
     if text is None or is_weight_name(text) or _is_number(text):
         return None

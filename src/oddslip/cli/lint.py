@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oddslip.cli.outputs import print_json
+from oddslip.errors import InvalidInput
 
 if TYPE_CHECKING:
     from oddslip.linting.rules import Finding
@@ -45,7 +46,6 @@ def lint(
 
       oddslip lint . --format sarif > lint.sarif
     """
-    from oddslip.errors import InvalidInput
     from oddslip.linting.formats import as_sarif
     from oddslip.linting.lint import lint as lint_paths
     from oddslip.linting.rules import SEVERITIES

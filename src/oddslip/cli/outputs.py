@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oddslip.errors import InvalidInput
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
@@ -18,7 +20,6 @@ FIGURES = (".png", ".svg", ".pdf")
 
 def check_outputs(*paths: Path | None, figure: Path | None = None) -> None:
     """Reject paths that cannot be written, before the work starts."""
-    from oddslip.errors import InvalidInput
     from oddslip.io.files import output_path
 
     for path in (*paths, figure):
@@ -37,16 +38,10 @@ def check_folders(*paths: Path | None) -> None:
             output_folder(path)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write text atomically, with the same line ends on every system."""
-    from oddslip.io.files import atomic_write
-
-    with atomic_write(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-
-
 def write_json(path: Path, value: object) -> None:
     """Write a JSON document atomically."""
+    from oddslip.io.files import write_text
+
     write_text(path, _as_json(value) + "\n")
 
 
@@ -60,8 +55,6 @@ def write_figure(path: Path, figure: Figure) -> None:
 
 def write_table(table: DataFrame, output: Path | None) -> None:
     """Write a Spark table as a folder of Parquet files, in its tasks."""
-    from oddslip.errors import InvalidInput
-
     if output is None:
         raise InvalidInput("rows of Spark are written by its tasks. Pass -o and a folder.")
     if output.exists():

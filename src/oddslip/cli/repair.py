@@ -20,11 +20,11 @@ from oddslip.cli.inputs import (
     read_weights,
 )
 from oddslip.cli.outputs import check_outputs, console, print_json, write_table
+from oddslip.errors import InvalidInput
 
 if TYPE_CHECKING:
     from oddslip.calibrators.base import Calibrator
     from oddslip.selection.repair import Repair
-    from oddslip.sources import Source
 
 Output = Annotated[Path, typer.Option("-o", "--output", help="Where the repair is saved.")]
 K = Annotated[
@@ -143,8 +143,6 @@ def _build(context: typer.Context, kind: str) -> Calibrator | Repair:
         arguments |= pick(context, "tau", "interpolation")
         return build_calibrator(values["calibrator"], **arguments)
     if values["k"] is None:
-        from oddslip.errors import InvalidInput
-
         raise InvalidInput(
             "fit chooses by the top K you deploy. Pass -k, or take a calibrator as it is "
             "with --calibrator isotonic."
@@ -203,45 +201,22 @@ def apply(
         return write_table(rows, output)
     check_kind(fitted, source)
     n_rows, n_labels = source.n_rows, source.n_labels
+    table: dict[str, Any] = {
+        "n_rows": n_rows,
+        "label_names": source.label_names,
+        "row_ids": source.row_ids(),
+    }
     if lists:
-        return _write_lists(context, source)
+        decision = oddslip.load_decision(repair)
+        shown = decision.list_blocks(source, groups=read_names(groups), threads=threads)
+        write_ranking(output, shown, k=decision.rule.k_max, **table)
+        return console().print(f"Lists of {n_rows:,} rows in {output}.")
     if top_k is not None:
-        write_ranking(
-            output,
-            fitted.rank_blocks(source, k=top_k, threads=threads),
-            n_rows=n_rows,
-            k=check_k(top_k, n_labels),
-            label_names=source.label_names,
-            row_ids=source.row_ids(),
-        )
+        ranked = fitted.rank_blocks(source, k=top_k, threads=threads)
+        write_ranking(output, ranked, k=check_k(top_k, n_labels), **table)
         return console().print(f"Top {top_k} of {n_rows:,} rows, repaired, in {output}.")
-    write_scores(
-        output,
-        fitted.transform_blocks(source, threads=threads),
-        n_rows=n_rows,
-        n_labels=n_labels,
-        dtype=source.dtype,
-        kind="probability",
-        label_names=source.label_names,
-        row_ids=source.row_ids(),
-    )
+    blocks = fitted.transform_blocks(source, threads=threads)
+    table |= {"n_labels": n_labels, "dtype": source.dtype}
+    write_scores(output, blocks, kind="probability", **table)
     cells = f"{n_rows:,} rows x {n_labels:,} labels"
     return console().print(f"Repaired probabilities of {cells} in {output}.")
-
-
-def _write_lists(context: typer.Context, source: Source) -> None:
-    """Write the lists of the decision in the file of the repair."""
-    from oddslip.writers import write_ranking
-
-    values = context.params
-    decision = oddslip.load_decision(values["repair"])
-    groups, output = read_names(values["groups"]), values["output"]
-    write_ranking(
-        output,
-        decision.list_blocks(source, groups=groups, threads=values["threads"]),
-        n_rows=source.n_rows,
-        k=decision.rule.k_max,
-        label_names=source.label_names,
-        row_ids=source.row_ids(),
-    )
-    console().print(f"Lists of {source.n_rows:,} rows in {output}.")

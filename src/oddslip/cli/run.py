@@ -18,6 +18,17 @@ INTERNAL_ERROR = 1
 INTERRUPTED = 130
 
 
+def new_app(text: str) -> typer.Typer:
+    """An app without commands yet, with this help."""
+    return typer.Typer(
+        help=text,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
 def run(app: typer.Typer, arguments: list[str] | None, *, name: str) -> int:
     """Run a command and return its exit code; user errors show no traceback."""
     typed = sys.argv[1:] if arguments is None else arguments

@@ -13,6 +13,7 @@ import oddslip
 from oddslip.cli import options
 from oddslip.cli.inputs import pick, read_names, read_weights, start_engine
 from oddslip.cli.outputs import check_folders, check_outputs, console
+from oddslip.errors import InvalidInput
 
 if TYPE_CHECKING:
     from oddslip.learners import OneVsRest
@@ -108,8 +109,6 @@ def train(
     check_outputs(output)
     check_folders(checkpoint)
     if (early_stopping is None) != (validation is None):
-        from oddslip.errors import InvalidInput
-
         raise InvalidInput(
             "--early-stopping and --validation must be given together, such as "
             "--early-stopping 20 --validation X.npz labels.npz."
@@ -242,7 +241,6 @@ def _is_stderr(stream: TextIO) -> bool:
 
 def _read_parameter(text: str) -> tuple[str, object]:
     """A number, true, false or null where the value reads as one; else the text itself."""
-    from oddslip.errors import InvalidInput
     from oddslip.io.json import parse_json
 
     name, equals, value = text.partition("=")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from oddslip.decisions.fitted_decision import (
     FittedDecision,
     LabelThresholds,
     ids_beside,
+    in_order,
     open_for_lists,
     read_places,
 )
@@ -163,7 +163,8 @@ class Decision:
         constant = constant & (maps.code == CONSTANT)
         rule, summary, table = self._fit(maps, source, k_max, groups, constant)
         if order is not None:  # back to the labels of the repair
-            rule, table = take_labels(rule, table, np.argsort(order))
+            back = np.argsort(order)
+            rule, table = in_order(rule, back), None if table is None else table.take(back)
         self.layout_ = getattr(source, "layout", None)  # for tables to be listed
         self.fitted_ = FittedDecision(repair, rule, self.goal, self.target, summary, table)
         return self
@@ -353,7 +354,7 @@ class Decision:
                 f"plot() compares lengths, got rule={self.rule!r} for {self.goal}. "
                 'Fit rule="length" for f1, map, ndcg or hit_rate.'
             )
-        from oddslip.reports.figures.lengths import draw_lengths
+        from oddslip.reports.figures.curves import draw_lengths
 
         return draw_lengths(self.raw_table_, self.table_, int(fitted.rule.levels[0]))
 
@@ -381,7 +382,7 @@ class Decision:
 
 
 def compare_lengths(
-    source: Source, maps: LabelMaps | None, k_max: int, n_replicates: int = 500
+    source: Source, maps: LabelMaps | None, k_max: int, n_replicates: int
 ) -> LengthTable:
     """Metrics of lists of 1 to ``k_max`` labels.
 
@@ -391,18 +392,6 @@ def compare_lengths(
         need_ids(source.has_ids, "drawing rows")
     tally = LengthTally(maps, k_max, n_replicates, DEFAULT_SEED)
     return source.run(tally, what="comparing lengths").table()
-
-
-def take_labels(
-    rule: ListRule, table: LabelThresholds | None, order: Ints
-) -> tuple[ListRule, LabelThresholds | None]:
-    """The same for labels in another order."""
-    if rule.thresholds is not None:
-        rule = replace(rule, thresholds=rule.thresholds[order])
-    if table is not None:
-        names = ("plug_in", "fitted", "used", "n_positives")
-        table = LabelThresholds(*(getattr(table, name)[order] for name in names))
-    return rule, table
 
 
 def _warn_of_calibration_rows(repair: FittedRepair, source: Source, order: Ints | None) -> None:

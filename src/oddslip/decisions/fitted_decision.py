@@ -42,6 +42,12 @@ class LabelThresholds:
     used: Floats
     n_positives: Ints
 
+    def take(self, labels: Ints) -> LabelThresholds:
+        """The thresholds of some labels, in this order."""
+        return LabelThresholds(
+            self.plug_in[labels], self.fitted[labels], self.used[labels], self.n_positives[labels]
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class FittedDecision:
@@ -102,18 +108,14 @@ class FittedDecision:
         """
         source, order = self._open(scores, None, groups, exclude, nan, threads)
         if not source.ordered:
-            maps, rule = self.repair._maps(order), _in_order(self.rule, order)
+            maps, rule = self.repair._maps(order), in_order(self.rule, order)
             return source.show(list_cells, maps=maps, rule=rule)
         out = np.empty((source.n_rows, self.rule.k_max), np.int32)
         for first, block in self._blocks(source, order, groups):
             out[first : first + len(block)] = block
         if not names:
             return out
-        label_names = source.label_names
-        if label_names is None and self.repair.label_names is not None:
-            position = slice(None) if order is None else order
-            label_names = np.array(self.repair.label_names)[position].tolist()
-        return name_ranking(out, label_names, scores)
+        return name_ranking(out, self.repair._names(source, order), scores)
 
     def list_blocks(
         self,
@@ -176,14 +178,14 @@ class FittedDecision:
     def _total(self, source: Source, order: Ints | None, groups: Any = None) -> ListTotals:
         places = read_places(self.rule, groups, source)
         maps = self.repair._maps(order)
-        totals = ListTotals(maps, _in_order(self.rule, order), places, source.has_labels)
+        totals = ListTotals(maps, in_order(self.rule, order), places, source.has_labels)
         return source.run(totals, what="making lists")
 
     def _blocks(
         self, source: Source, order: Ints | None, groups: Any
     ) -> Iterator[tuple[int, Columns]]:
         places = read_places(self.rule, groups, source)
-        maps, rule = self.repair._maps(order), _in_order(self.rule, order)
+        maps, rule = self.repair._maps(order), in_order(self.rule, order)
 
         def show(panel: Panel) -> Columns:
             return list_block(panel, maps, rule, places).columns
@@ -322,8 +324,8 @@ class FittedDecision:
         return html_table(["lists", "of the fitted rows"], rows, repr(self))
 
 
-def _in_order(rule: ListRule, order: Ints | None) -> ListRule:
-    """The rule with thresholds in the order of a source."""
+def in_order(rule: ListRule, order: Ints | None) -> ListRule:
+    """The rule with thresholds in another order of labels."""
     if order is None or rule.thresholds is None:
         return rule
     return replace(rule, thresholds=rule.thresholds[order])

@@ -104,11 +104,10 @@ class ListRule:
             )
         return np.asarray(order[at])
 
-    def cutoffs(self, groups: Ints, labels: Any = None) -> Floats:
+    def cutoffs(self, groups: Ints) -> Floats:
         """Lowest probability that is shown, by row and label; of the form "threshold"."""
         assert self.thresholds is not None
-        thresholds = self.thresholds if labels is None else self.thresholds[labels]
-        return np.maximum(thresholds, self.levels[groups][:, None])
+        return np.maximum(self.thresholds, self.levels[groups][:, None])
 
     def lengths(self, probabilities: Floats, totals: Ints, groups: Ints) -> Ints:
         """Labels to show of each row, of the forms other than "threshold".

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from oddslip.core.types import Floats
+from oddslip.adapters.scorer import clipped_log_odds
 from oddslip.errors import InvalidInput
 from oddslip.folding.affine import Affine
-from oddslip.repairs.map_forms import CLIP
 
 
 def fold_sklearn(model: Any, affine: Affine, fold_part: Any) -> Any:
@@ -78,8 +77,7 @@ def _fold_constant(part: Any, affine: Affine, model: Any) -> Any:
     """A label of a single class in training, as a model of that log-odds alone."""
     from sklearn.linear_model import LogisticRegression
 
-    probability = np.clip(np.float64(np.ravel(part.y_)[0]), CLIP, 1 - CLIP)
-    level: Floats = np.log(probability) - np.log1p(-probability)
+    level = clipped_log_odds(np.ravel(part.y_)[:1].astype(np.float64))
     constant = LogisticRegression()
     constant.classes_ = np.array([0, 1])
     n_features = next(

@@ -12,7 +12,7 @@ from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile, firs
 from oddslip.folding.affine import Affine, affine_of
 from oddslip.folding.boosters import fold_lightgbm_text, fold_xgboost, fold_xgboost_document
 from oddslip.folding.networks import fold_onnx
-from oddslip.io.files import atomic_write, check_bytes, output_folder
+from oddslip.io.files import output_folder, write_bytes
 from oddslip.io.inputs import read_bytes
 from oddslip.io.json import parse_json
 from oddslip.io.paths import natural
@@ -60,8 +60,7 @@ def fold_files(repair: FittedRepair, models: Sequence[FilePath], folder: FilePat
             part = affine.take([at]) if len(paths) > 1 else affine
             raw = _fold_file(path, part, repair.maps.kind)
             target = destination / path.name
-            with atomic_write(target, check=check_bytes(raw)) as unfinished:
-                unfinished.write_bytes(raw)
+            write_bytes(target, raw)
             targets.append(target)
             advance(1)
     return targets

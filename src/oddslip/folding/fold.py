@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oddslip.adapters import ModelReader
+from oddslip.adapters.scorer import of_library
 from oddslip.core.row_ids import match_labels
 from oddslip.core.types import FeaturesLike
 from oddslip.errors import InvalidInput
@@ -102,9 +103,9 @@ def _fold(model: Any, affine: Affine, *, kind: str, head: str | None) -> Any:
         "torch": partial(fold_torch, head=head),
         "oddslip": _fold_own,
     }
-    for root in (each.__module__.split(".")[0] for each in type(model).__mro__):
-        if root in folders:
-            return folders[root](model, affine)
+    folder = of_library(folders, model)
+    if folder is not None:
+        return folder(model, affine)
     raise InvalidInput(
         f"model must be of {', '.join(folders)} or onnx to hold a repair, got "
         f"{type(model).__name__}. Serve it with oddslip.Repaired(model, repair)."

@@ -314,6 +314,23 @@ def atomic_write(
                 os.close(descriptor)
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write text atomically, with the same line ends on every system."""
+    with atomic_write(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_bytes(path: str | os.PathLike[str], raw: bytes) -> None:
+    """Write bytes atomically, and read them back before they take their place."""
+
+    def check(unfinished: Path) -> None:
+        if unfinished.stat().st_size != len(raw) or hash_file(unfinished) != hash_bytes(raw):
+            raise UnreadableFile(f"{unfinished} does not hold what was written to it.")
+
+    with atomic_write(path, check=check) as unfinished:
+        unfinished.write_bytes(raw)
+
+
 def _claim_file(path: Path) -> tuple[Path, int | None]:
     """Create a temporary file with the mode of the output, and lock it as long as we live."""
     while True:
@@ -358,16 +375,6 @@ def _read_back(unfinished: Path, path: Path, check: Callable[[Path], object]) ->
         raise UnreadableFile(
             f"{path} was not written, since what was read back is wrong: {reason}"
         ) from error
-
-
-def check_bytes(raw: bytes) -> Callable[[Path], None]:
-    """A check for `atomic_write`: the file holds these bytes and no others."""
-
-    def check(path: Path) -> None:
-        if path.stat().st_size != len(raw) or hash_file(path) != hash_bytes(raw):
-            raise UnreadableFile(f"{path} does not hold what was written to it.")
-
-    return check
 
 
 @contextmanager

@@ -6,14 +6,14 @@ from oddslip.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from oddslip.adapters import panel_from
-    from oddslip.learners.callbacks import MapAtK
+    from oddslip.learners.early_stopping import MapAtK
     from oddslip.learners.one_vs_rest import OneVsRest
     from oddslip.learners.pairs import MatchedPair
     from oddslip.learners.scoring import score_to_file
 
 # Lazy, so that scikit-learn is only imported when one of these is used.
 _PUBLIC = {
-    "MapAtK": "oddslip.learners.callbacks",
+    "MapAtK": "oddslip.learners.early_stopping",
     "MatchedPair": "oddslip.learners.pairs",
     "OneVsRest": "oddslip.learners.one_vs_rest",
     "panel_from": "oddslip.adapters",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -14,6 +13,7 @@ from oddslip.adapters.features import NamedTable, match_tables, split_names
 from oddslip.core.labels import Labels, SparseLabels, as_labels
 from oddslip.core.panel import check_names
 from oddslip.core.row_ids import is_frame, match_labels
+from oddslip.core.threads import map_threads
 from oddslip.core.types import Array, Floats, Ints, LabelsLike
 from oddslip.errors import InvalidInput
 from oddslip.io.files import hash_pieces
@@ -191,33 +191,18 @@ def run_groups(
     save: Callable[[int, object], None],
 ) -> list[object]:
     """Models of all groups. Those in ``finished_models`` are not trained; others are saved."""
+
+    def train_and_save(number: int) -> object:
+        model = train(number)
+        save(number, model)
+        return model
+
     models = dict(finished_models)
-    total = sum(group.size for group in groups)
-    with (
-        ThreadPoolExecutor(workers) as pool,
-        progress_bar("training labels", total) as advance,
-    ):
+    missing = [number for number in range(len(groups)) if number not in finished_models]
+    with progress_bar("training labels", sum(group.size for group in groups)) as advance:
         advance(sum(groups[number].size for number in finished_models))
-        pending = iter([number for number in range(len(groups)) if number not in finished_models])
-        running: dict[Future[object], int] = {}
-
-        def start_next() -> None:
-            for number in pending:
-                running[pool.submit(train, number)] = number
-                return
-
-        for _ in range(workers):
-            start_next()
-        for future in _as_completed(running):
-            number = running.pop(future)
-            models[number] = future.result()
-            save(number, models[number])
+        trained = map_threads(missing, train_and_save, threads=workers)
+        for number, model in zip(missing, trained, strict=True):
+            models[number] = model
             advance(groups[number].size)
-            start_next()
     return [models[number] for number in range(len(groups))]
-
-
-def _as_completed(running: dict[Future[object], int]) -> Iterator[Future[object]]:
-    while running:
-        futures, _ = wait(running, return_when=FIRST_COMPLETED)
-        yield min(futures, key=running.__getitem__)

@@ -20,6 +20,7 @@ from oddslip.adapters.features import (
     open_features,
     sliceable,
 )
+from oddslip.adapters.scorer import clipped_log_odds
 from oddslip.core.arguments import check_whole, is_number
 from oddslip.core.panel import Panel, check_k, check_names
 from oddslip.core.results import plain
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from oddslip.spark.jobs import Workers
     from oddslip.spark.session import SparkSession
 
-CLIP = 1e-12  # prevalences are clipped to [CLIP, 1 - CLIP] before taking log-odds
 MEMORY_BYTES = 1024**3
 MAX_SEED = 2**31 - 1  # accepted by every learner
 _BLOCK_BYTES = 32 * 1024 * 1024
@@ -296,17 +296,15 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         for model in self._models:
             backend.n_rounds(model)  # raises for a learner without rounds
         rows = self._read_rows(X)
-        margins = np.empty((rows.shape[0], self.n_labels), np.float64)
-        margins[:, self.constant_] = self._constant_margins()
-        margins[:, ~self.constant_] = 0.0
-        panel = self._panel(margins, X, Y)
+        panel = self._panel(self._first_margins(rows.shape[0]), X, Y)
         values = follow_rounds(
             backend,
             self._groups,
             self._models,
             panel,
             rows,
-            measure=STOP_BY[self.stop_by](check_k(self.k, self.n_labels)),
+            measure=STOP_BY[self.stop_by],
+            k=check_k(self.k, self.n_labels),
             patience=int(self.early_stopping or 1),
         )
         if values.size:
@@ -316,8 +314,13 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
     def _constant_margins(self) -> Floats:
         """Log-odds of the labels without a model."""
-        prior = np.clip(self.prevalence_, CLIP, 1 - CLIP)
-        return np.asarray((np.log(prior) - np.log1p(-prior))[self.constant_])
+        return clipped_log_odds(self.prevalence_[self.constant_])
+
+    def _first_margins(self, n_rows: int) -> Floats:
+        """Log-odds before the first round: zero for labels with a model."""
+        margins = np.zeros((n_rows, self.n_labels))
+        margins[:, self.constant_] = self._constant_margins()
+        return margins
 
     def _train(
         self, rows: FeaturesLike, prepared: Prepared | None, columns: LabelColumns, backend: Backend
@@ -325,7 +328,11 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         parameters = self.parameters_
         threads = available_threads(self.threads)
         memory_bytes = check_whole("memory_bytes", self.memory_bytes, 1)
-        engine = None if self.engine is None else _open_workers(self.engine)
+        engine: Workers | None = None
+        if self.engine is not None:
+            from oddslip.spark.jobs import open_workers
+
+            engine = open_workers(self.engine)
         workers = backend.workers(parameters, threads if engine is None else engine.width())
         labels = self._labels_with_model(backend)
         memory_bytes = memory_bytes // workers if engine is None else memory_bytes
@@ -338,10 +345,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         if self.checkpoint is not None:
             configuration = self._configuration(rows, columns)
             checkpoint = Checkpoint(self.checkpoint, configuration, groups, backend)
-            groups, finished_models = (
-                checkpoint.groups,
-                checkpoint.finished_models(self.n_features_in_),
-            )
+            groups = checkpoint.groups
+            finished_models = checkpoint.finished_models(self.n_features_in_)
         save = (lambda *_: None) if checkpoint is None else checkpoint.keep
         self._groups = groups
         if engine is not None:
@@ -492,8 +497,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         list of ndarray of shape (n_rows, n_labels)
         """
         rows, backend = self._read_rows(X), get_backend(self.learner)
-        margins = np.zeros((rows.shape[0], self.n_labels))
-        margins[:, self.constant_] = self._constant_margins()
+        margins = self._first_margins(rows.shape[0])
         stages, start = [], 0
         for stop in rounds:
             for group, model in zip(self._groups, self._models, strict=True):
@@ -688,9 +692,3 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             "labels": columns.hash(),
             "weights": hash_bytes(self.weights_.tobytes()),
         }
-
-
-def _open_workers(engine: SparkSession | str) -> Workers:
-    from oddslip.spark.jobs import open_workers
-
-    return open_workers(engine)

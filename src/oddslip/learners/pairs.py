@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from sklearn.base import BaseEstimator, clone
 
@@ -68,21 +68,19 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
         MatchedPair
             This pair.
         """
-        template = OneVsRest() if self.model is None else self.model
-        if not isinstance(template, OneVsRest):
-            raise InvalidInput(f"model must be a OneVsRest, got {template!r:.60}.")
-        prepared = X if isinstance(X, Prepared) else template.prepare(X)
-        self.unweighted_ = self._arm(template, "unweighted", "none")
-        self.weighted_ = self._arm(template, "weighted", self.weights)
+        template, prepared = self._prepare(X)
+        self.unweighted_ = _copy(template, "unweighted", weights="none")
+        self.weighted_ = _copy(template, "weighted", weights=self.weights)
         for arm in (self.unweighted_, self.weighted_):
             arm.fit(prepared, Y, label_names=label_names)
         return self
 
-    def _arm(self, template: OneVsRest, name: str, weights: PerLabel) -> OneVsRest:
-        arm: OneVsRest = clone(template).set_params(weights=weights)
-        if template.checkpoint is not None:
-            arm.set_params(checkpoint=Path(template.checkpoint) / name)
-        return arm
+    def _prepare(self, X: FeaturesLike) -> tuple[OneVsRest, Prepared]:
+        """How the arms are trained, and the features of both."""
+        template = OneVsRest() if self.model is None else self.model
+        if not isinstance(template, OneVsRest):
+            raise InvalidInput(f"model must be a OneVsRest, got {template!r:.60}.")
+        return template, X if isinstance(X, Prepared) else template.prepare(X)
 
     @property
     def weights_(self) -> Floats:
@@ -132,11 +130,16 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
         >>> for cap, pair in MatchedPair().sweep_caps(X, Y):  # doctest: +SKIP
         ...     print(cap, pair.weighted_.predict_margin(X).max())
         """
-        template = OneVsRest() if self.model is None else self.model
-        prepared = X if isinstance(X, Prepared) else template.prepare(X)
+        template, prepared = self._prepare(X)
         for cap in caps:
-            capped: OneVsRest = clone(template).set_params(max_delta_step=cap or 0.0)
-            if template.checkpoint is not None:
-                capped.set_params(checkpoint=Path(template.checkpoint) / f"cap-{cap}")
+            capped = _copy(template, f"cap-{cap}", max_delta_step=cap or 0.0)
             pair = MatchedPair(capped, weights=self.weights)
             yield cap, pair.fit(prepared, Y, label_names=label_names)
+
+
+def _copy(template: OneVsRest, name: str, **params: Any) -> OneVsRest:
+    """An unfitted copy with other parameters, and a checkpoint in a subfolder of this name."""
+    copied: OneVsRest = clone(template).set_params(**params)
+    if template.checkpoint is not None:
+        copied.set_params(checkpoint=Path(template.checkpoint) / name)
+    return copied

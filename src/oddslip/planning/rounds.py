@@ -93,7 +93,7 @@ class Rounds:
         -------
         matplotlib.figure.Figure
         """
-        from oddslip.reports.figures.rounds import draw_rounds
+        from oddslip.reports.figures.curves import draw_rounds
 
         return draw_rounds(self)
 

@@ -6,7 +6,7 @@ The file holds arrays and JSON with a version and checksums, and no pickle.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -190,11 +190,7 @@ class FittedRepair:
         ranking = rank_mapped(source, self._maps(order), k, shift)
         if not names:
             return ranking
-        label_names = source.label_names
-        if label_names is None and self.label_names is not None:
-            position = slice(None) if order is None else order
-            label_names = np.array(self.label_names)[position].tolist()
-        return name_ranking(ranking, label_names, scores)
+        return name_ranking(ranking, self._names(source, order), scores)
 
     def rank_blocks(
         self,
@@ -383,6 +379,12 @@ class FittedRepair:
     def _maps(self, order: Ints | None) -> LabelMaps:
         """The maps in the order of the source's labels."""
         return self.maps if order is None else self.maps.take(order)
+
+    def _names(self, source: Source, order: Ints | None) -> Sequence[str] | None:
+        """Names of the labels in the order of the source: its own, or else ours."""
+        if source.label_names is not None or self.label_names is None:
+            return source.label_names
+        return self.label_names if order is None else [self.label_names[at] for at in order]
 
     def __repr__(self) -> str:
         labels = f"{self.maps.n_labels:,} labels, {self.record.n_dead:,} of them dead"

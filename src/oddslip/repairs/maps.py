@@ -148,13 +148,7 @@ class LabelMaps:
 
     def values(self, panel: Panel) -> Floats:
         """Values by which labels are compared; -inf if excluded, NaN if absent."""
-        panel = panel.checked() if panel.absent is not None else panel
-        values = np.empty((panel.n_rows, panel.n_labels))
-        self._map(panel, values, to_probability=False)
-        present = panel.present()
-        if present is not None:
-            values[~present] = np.nan
-        return values
+        return self._map(panel, np.float64, to_probability=False)
 
     def transform_panel(self, panel: Panel, dtype: Any = None) -> Array:
         """Calibrated probabilities, by default in the dtype of the scores.
@@ -164,13 +158,7 @@ class LabelMaps:
         dtype = np.dtype(panel.dtype if dtype is None else dtype)
         if dtype not in (np.float32, np.float64):
             raise InvalidInput(f"dtype must be float32 or float64, got {dtype}.")
-        panel = panel.checked() if panel.absent is not None else panel
-        probabilities = np.empty((panel.n_rows, panel.n_labels), dtype)
-        self._map(panel, probabilities, to_probability=True)
-        present = panel.present()
-        if present is not None:
-            probabilities[~present] = np.nan
-        return probabilities
+        return self._map(panel, dtype, to_probability=True)
 
     def rank_panel(self, panel: Panel, k: int) -> NDArray[np.int32]:
         """The k labels of highest value of every row; ties go to the lower label.
@@ -271,11 +259,18 @@ class LabelMaps:
         arrays = (self.code, constants, self.b, self.c, self.start, self.stop, self.x, self._knots)
         return (*arrays, int(self.kind == "margin"), int(self.scale == "log_odds"))
 
-    def _map(self, panel: Panel, mapped: Array, *, to_probability: bool) -> None:
+    def _map(self, panel: Panel, dtype: Any, *, to_probability: bool) -> Array:
+        """All cells of a panel, NaN where absent."""
+        panel = panel.checked() if panel.absent is not None else panel
+        mapped = np.empty((panel.n_rows, panel.n_labels), dtype)
         self._check_panel(panel)
         scores = np.ascontiguousarray(panel.scores)
         if self._map_scores(scores, mapped, to_probability=to_probability):
             panel.mended()  # raises an error that names the first invalid cell
+        present = panel.present()
+        if present is not None:
+            mapped[~present] = np.nan
+        return mapped
 
     def _map_scores(self, scores: ScoresLike, mapped: Array, *, to_probability: bool) -> int:
         """Map cells; returns the number of invalid ones."""

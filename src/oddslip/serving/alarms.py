@@ -15,7 +15,6 @@ from oddslip.core.formatting import (
     small_percent,
 )
 from oddslip.core.types import Bools, Floats, Ints, JsonObject
-from oddslip.decisions.guarantee_check import GuaranteeCheck
 from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.findings import Finding, Severity
 from oddslip.diagnosis.result import Diagnosis
@@ -29,7 +28,7 @@ from oddslip.diagnosis.thresholds import (
 from oddslip.metrics.at_k import metric_name
 from oddslip.metrics.evaluation import Estimate
 from oddslip.serving.monitor import CalibrationComparison
-from oddslip.serving.performance import Performance
+from oddslip.serving.performance import GuaranteeCheck, Performance
 from oddslip.shifts import Saturation
 
 NameOf = Callable[[int], str]

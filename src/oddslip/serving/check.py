@@ -15,7 +15,6 @@ from oddslip.core.panel import Kind, check_k
 from oddslip.core.results import as_frame, html_findings, html_table, label_frame, plain
 from oddslip.core.types import Array, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.decisions.fitted_decision import FittedDecision, load_served
-from oddslip.decisions.guarantee_check import check_guarantee
 from oddslip.diagnosis.diagnose import diagnose
 from oddslip.diagnosis.findings import CODES, Finding, Severity, order_findings
 from oddslip.errors import InvalidInput
@@ -46,6 +45,7 @@ from oddslip.serving.performance import (
     Baseline,
     BaselineLike,
     Performance,
+    check_guarantee,
     drifted_labels,
     perform,
     read_baseline,

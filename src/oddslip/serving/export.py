@@ -14,7 +14,7 @@ from oddslip.core.results import plain
 from oddslip.core.types import FilePath, Floats, JsonObject
 from oddslip.decisions.list_rule import ListRule
 from oddslip.errors import InvalidInput
-from oddslip.io.files import atomic_write, check_bytes
+from oddslip.io.files import write_bytes
 from oddslip.io.paths import check_path
 from oddslip.repairs.fitted_repair import FittedRepair
 
@@ -54,8 +54,7 @@ class Export:
 def write_export(path: FilePath, form: str, raw: bytes, largest_deviation: float = 0.0) -> Export:
     """Write an export atomically, and read it back before it takes its place."""
     path = check_path("path", path)
-    with atomic_write(path, check=check_bytes(raw)) as unfinished:
-        unfinished.write_bytes(raw)
+    write_bytes(path, raw)
     return Export(path, form, len(raw), largest_deviation)
 
 

@@ -9,6 +9,7 @@ or a shift by `MATERIAL_SHIFT`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -252,15 +253,12 @@ def _precision_variance(*sides: Fingerprint) -> float:
 
 
 def _side(fingerprint: Fingerprint, places: Ints, crowd: Ints, variance: float) -> Day:
-    above = count_above(fingerprint.counts, places)
-    ends = fingerprint.n_cells[:, None].astype(np.float64)
-    bins = -np.diff(np.hstack([ends, above, np.zeros_like(ends)]), axis=1)
     has_k = fingerprint.k is not None
     precision, error = fingerprint.shown[0], float(np.sqrt(variance / fingerprint.n_rows))
     return Day(
         n_rows=fingerprint.n_rows,
         n_cells=fingerprint.n_cells,
-        bins=bins,
+        bins=_between(fingerprint.counts, places, fingerprint.n_cells),
         crowded=np.take_along_axis(fingerprint.counts, crowd[:, None], axis=1)[:, 0].astype(
             np.float64
         ),
@@ -270,6 +268,12 @@ def _side(fingerprint: Fingerprint, places: Ints, crowd: Ints, variance: float) 
         precision=precision,
         precision_error=error,
     )
+
+
+def _between(counts: Array, places: Ints, totals: Array) -> Floats:
+    """Counts between cuts, and beyond the first and the last."""
+    ends = totals[:, None].astype(np.float64)
+    return -np.diff(np.hstack([ends, count_above(counts, places), np.zeros_like(ends)]), axis=1)
 
 
 def _above(day: Day) -> tuple[Floats, Ints]:
@@ -284,12 +288,7 @@ def _count_pair(first: Day, second: Day, name: str) -> tuple[Floats, Ints, Float
 
 def _bin_weights(both: Floats, mapped: Floats, places: Ints) -> Floats:
     """Mean calibrated probability between cuts, or its complement if that is smaller."""
-    sides = []
-    for counts in (both, both * mapped):
-        above = count_above(counts, places)
-        ends = counts.sum(axis=1, keepdims=True)
-        sides.append(-np.diff(np.hstack([ends, above, np.zeros_like(ends)]), axis=1))
-    cells, sums = sides
+    cells, sums = (_between(counts, places, counts.sum(axis=1)) for counts in (both, both * mapped))
     weights = np.clip(sums / np.maximum(cells, 1e-300), 0.0, 1.0)
     common = sums.sum(axis=1) > 0.5 * cells.sum(axis=1)
     return np.where(common[:, None], 1.0 - weights, weights)
@@ -311,7 +310,6 @@ def _weighted_pair(
 
 def _mean_chance(first: Day, second: Day) -> float:
     """Chance of a difference in expected precision at least as large."""
-    from math import erfc, hypot, sqrt
-
-    error = hypot(first.precision_error, second.precision_error)
-    return erfc(abs(second.precision - first.precision) / error / sqrt(2)) if error else 1.0
+    error = math.hypot(first.precision_error, second.precision_error)
+    distance = abs(second.precision - first.precision)
+    return math.erfc(distance / error / math.sqrt(2)) if error else 1.0

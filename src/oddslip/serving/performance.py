@@ -1,10 +1,10 @@
-"""Performance of served rows with labels: metrics, their changes, and prevalences."""
+"""Performance of served rows with labels: metrics and prevalences, and whether guarantees hold."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import sqrt
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from oddslip.core.arguments import is_number
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.types import Bools, Floats, Ints, ScoresLike
+from oddslip.decisions.fitted_decision import FittedDecision
 from oddslip.diagnosis.drift import find_drifted
 from oddslip.diagnosis.ladder import LEVEL
 from oddslip.diagnosis.rungs import constant_maps
@@ -34,6 +35,8 @@ from oddslip.sources import Source
 # A result or its JSON, a repair, or scores of the same rows.
 BaselineLike = ScoresLike
 DROP_LEVEL = 0.99  # of the interval of a change: one quiet week in 200 looks like a drop
+MIN_ROWS = 20  # with fewer, an interval by the normal distribution says too often that it is sure
+Z99 = 2.5758293035489004  # standard errors of a 99% interval
 
 # Where earlier results keep their metrics.
 SCHEMAS = ("oddslip.diagnosis/1", "oddslip.evaluation/1", "oddslip.check/1")
@@ -171,8 +174,49 @@ def _two_sample(value: float, samples: Floats, before: float, error: float) -> E
     """The change between two sets of rows; the errors of both count."""
     samples = samples[np.isfinite(samples)]
     spread = float(samples.std()) if samples.size else float("nan")
-    reach = NormalDist().inv_cdf((1 + DROP_LEVEL) / 2) * sqrt(spread**2 + error**2)
+    reach = NormalDist().inv_cdf((1 + DROP_LEVEL) / 2) * math.sqrt(spread**2 + error**2)
     return Estimate(value - before, value - before - reach, value - before + reach)
+
+
+# --------------------------------------------------------------------------------------- guarantees
+
+
+class GuaranteeCheck(NamedTuple):
+    """The risk of new rows beside the one that was guaranteed."""
+
+    loss: str
+    target: float
+    risk: float
+    risk_before: float
+    error: float  # standard error of the difference, of both samples of rows
+    n_rows: int
+
+    @property
+    def broken(self) -> bool:
+        """Whether the risk is surely above the target: by a 99% interval."""
+        return self.risk - self.target > Z99 * self.error
+
+
+def check_guarantee(
+    decision: FittedDecision, source: Source, order: Ints | None
+) -> GuaranteeCheck | None:
+    """Compare the risk of labelled rows with the guarantee; None where there is none to compare.
+
+    It takes `MIN_ROWS` rows, and for "missed" only those with a true label count. A guarantee by
+    group needs the groups of the rows, which a source does not have.
+    """
+    stored = decision.summary.get("guarantee")
+    if not stored or len(stored) != 1 or stored[0]["group"] is not None or not stored[0]["holds"]:
+        return None
+    if not (source.has_labels and source.ordered and source.sample_weight is None):
+        return None
+    loss: Any = decision.goal
+    risk, variance, n_rows = decision._total(source, order).loss(loss)
+    if n_rows < MIN_ROWS:
+        return None
+    n_before, target = stored[0]["n_rows"], float(decision.target or 0.0)
+    error = math.sqrt(variance * (1 / n_rows + 1 / max(1, n_before)))
+    return GuaranteeCheck(loss, target, risk, stored[0]["risk"], error, n_rows)
 
 
 # ---------------------------------------------------------------------------------------- baselines

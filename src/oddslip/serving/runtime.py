@@ -147,15 +147,10 @@ class Runtime:
         """
         rows, maps, labels = self._open(scores, candidates, ranked=True)
         k = check_k(k, self.n_labels)
-        absent = self._check(rows, nan)
-        excluded = None
-        if exclude is not None:
-            excluded = self._read_exclude(exclude, len(rows), np.ndim(scores) == 1)
-            excluded = excluded if labels is None else excluded[:, labels]
+        hidden = self._find_hidden(rows, nan, exclude, labels, np.ndim(scores) == 1)
         out = np.empty((len(rows), k), np.int32)
-        for part, cells in _parts(rows, absent):
-            hidden = [mask[part] for mask in (absent, excluded) if mask is not None]
-            mask = np.logical_or.reduce(hidden) if hidden else None
+        for part, cells in _parts(rows, hidden):
+            mask = None if hidden is None else hidden[part]
             values = maps.values(cells, mask)
             if mask is not None:
                 values[mask] = np.nan
@@ -191,19 +186,15 @@ class Runtime:
         if rule is None:
             raise InvalidInput("lists need a decision, got a repair alone. Save a Decision.")
         rows, maps, labels = self._open(scores, candidates, ranked=True)
-        absent = self._check(rows, nan)
         one = np.ndim(scores) == 1
-        if exclude is not None:
-            excluded = self._read_exclude(exclude, len(rows), one)
-            excluded = excluded if labels is None else excluded[:, labels]
-            absent = excluded if absent is None else absent | excluded
+        hidden = self._find_hidden(rows, nan, exclude, labels, one)
         if one and groups is not None:
             groups = [groups]
         places = rule.read_groups(groups, len(rows), None if one else row_names(scores))
         out = np.empty((len(rows), rule.k_max), np.int32)
-        for part, cells in _parts(rows, absent):
-            hidden = None if absent is None else absent[part]
-            columns = _list(rule, maps, cells, hidden, places[part])
+        for part, cells in _parts(rows, hidden):
+            mask = None if hidden is None else hidden[part]
+            columns = _list(rule, maps, cells, mask, places[part])
             out[part] = columns if labels is None else _relabel(columns, labels)
         return self._answer(out, labels, scores, names)
 
@@ -257,6 +248,22 @@ class Runtime:
             names, self.label_names, ("scores", "repair"), n_labels=counts, warn=True
         )
         return rows, self._maps if positions is None else self._maps.take(positions), None
+
+    def _find_hidden(
+        self,
+        rows: np.ndarray,
+        nan: str,
+        exclude: Any,
+        labels: NDArray[np.int64] | None,
+        one: bool,
+    ) -> NDArray[np.bool_] | None:
+        """Cells that are no candidates: those that are absent, and those to exclude."""
+        absent = self._check(rows, nan)
+        if exclude is None:
+            return absent
+        excluded = self._read_exclude(exclude, len(rows), one)
+        excluded = excluded if labels is None else excluded[:, labels]
+        return excluded if absent is None else absent | excluded
 
     def _check(self, rows: np.ndarray, nan: str) -> NDArray[np.bool_] | None:
         """Cells that are no candidates; raises for invalid scores."""

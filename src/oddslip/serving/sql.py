@@ -143,8 +143,7 @@ def export_sql(
         columns=columns,
         thresholds=thresholds,
     )
-    text = "".join(parts)
-    return write_export(path, "SQL", text.encode())
+    return write_export(path, "SQL", "".join(parts).encode())
 
 
 def write_sql(
@@ -175,61 +174,72 @@ def write_sql(
         if not isinstance(text, str) or not text or "\0" in text:
             raise InvalidInput(f"SQL cannot name {text!r:.60}: names must be text without NUL.")
     sql = DIALECTS[dialect]
+    script = _Script(
+        repair,
+        dialect,
+        pieces=sql.name(f"{name}_pieces"),
+        ranking=sql.name(f"{name}_ranking"),
+        # Each part of a qualified table name is quoted separately.
+        source=".".join(map(sql.name, table.split("."))),
+        row=sql.name(columns[0]),
+        label=sql.name(columns[1]),
+        score=sql.name(columns[2]),
+    )
     pieces = cut_pieces(repair.maps)
-    # Each part of a qualified table name is quoted separately.
-    source = ".".join(map(sql.name, table.split(".")))
-    targets = {part: sql.name(f"{name}_{part}") for part in ("pieces", "ranking")}
-    yield _head(repair, dialect, sql, targets, source, columns)
-    yield sql.begin.format(**targets)
-    yield from _table(repair, dialect, sql, targets["pieces"], pieces, thresholds)
+    yield _head(script)
+    yield sql.begin.format(pieces=script.pieces, ranking=script.ranking)
+    yield from _table(script, pieces, thresholds)
     forms = {piece.form for piece in pieces}
-    view = _view(repair, sql, targets, source, columns, forms, k)
-    yield view if thresholds is None else _only_shown(view)
+    yield _view(script, forms, k, only_shown=thresholds is not None)
 
 
-def _head(
-    repair: FittedRepair,
-    dialect: str,
-    sql: Dialect,
-    targets: dict[str, str],
-    source: str,
-    columns: tuple[str, str, str],
-) -> str:
+class _Script(NamedTuple):
+    """What all statements refer to; names of tables and columns are quoted."""
+
+    repair: FittedRepair
+    dialect: str
+    pieces: str
+    ranking: str
+    source: str
+    row: str
+    label: str
+    score: str
+
+    @property
+    def sql(self) -> Dialect:
+        return DIALECTS[self.dialect]
+
+    @property
+    def label_type(self) -> str:
+        return "integer" if self.repair.label_names is None else self.sql.string
+
+
+def _head(script: _Script) -> str:
     """Comments that describe the script, its input and its output."""
+    repair, row, label = script.repair, script.row, script.label
     origin = describe_repair(repair)
-    row, label, score = map(sql.name, columns)
     output_columns = ", ".join((row, label, *RANKED))
     margin = repair.maps.kind == "margin"
     lines = [
         f"{origin['written_by']}, {origin['calibrator']} of {origin['n_labels']} labels, "
-        f"fitted on {origin['n_calibration_rows']} rows. Dialect: {dialect}.",
-        f"Reads {source}, one line per row and label, with the columns",
+        f"fitted on {origin['n_calibration_rows']} rows. Dialect: {script.dialect}.",
+        f"Reads {script.source}, one line per row and label, with the columns",
         f"    {row}: any type that can be grouped by",
-        f"    {label}: {_label_type(repair, sql)}, "
+        f"    {label}: {script.label_type}, "
         + ("the place of the label, from 0" if repair.label_names is None else "its name"),
-        f"    {score}: {sql.number} or what casts to it, "
+        f"    {script.score}: {script.sql.number} or what casts to it, "
         + ("a margin (log-odds)" if margin else "a probability")
         + "; NULL where the label is no candidate",
-        f"Makes {targets['pieces']}, the pieces of the maps, and the view {targets['ranking']} of",
+        f"Makes {script.pieces}, the pieces of the maps, and the view {script.ranking} of",
         f"    {output_columns}",
         "Both are replaced where they are there, so it can be run again.",
     ]
     return "".join(f"-- {_comment(line)}\n" for line in lines)
 
 
-def _label_type(repair: FittedRepair, sql: Dialect) -> str:
-    return "integer" if repair.label_names is None else sql.string
-
-
-def _table(
-    repair: FittedRepair,
-    dialect: str,
-    sql: Dialect,
-    name: str,
-    pieces: list[Piece],
-    thresholds: Floats | None,
-) -> Iterator[str]:
-    """The table of pieces, by its quoted name."""
+def _table(script: _Script, pieces: list[Piece], thresholds: Floats | None) -> Iterator[str]:
+    """The table of pieces."""
+    repair, sql, name = script.repair, script.sql, script.pieces
     columns = NUMBERS if thresholds is None else (*NUMBERS, "threshold")
     numbers = ", ".join(f"{column} {sql.number}" for column in columns)
     names = names_of(repair)
@@ -241,7 +251,7 @@ def _table(
             cells.append(_number(sql, float(thresholds[piece.place])))
         return f"({label}, {piece.place}, '{piece.form}', {', '.join(cells)})"
 
-    if dialect == "spark":
+    if script.dialect == "spark":
         values = ",\n".join(map(line, pieces))
         heads = ", ".join(("label", "place", "form", *columns))
         yield (
@@ -249,7 +259,7 @@ def _table(
         )
         return
     yield (
-        f"{sql.create_table} {name} (label {_label_type(repair, sql)}, place integer, "
+        f"{sql.create_table} {name} (label {script.label_type}, place integer, "
         f"form {sql.string}, {numbers}, PRIMARY KEY (label, low));\n"
     )
     for first in range(0, len(pieces), BATCH):
@@ -257,56 +267,51 @@ def _table(
         yield f"INSERT INTO {name} VALUES\n{values};\n"
 
 
-def _view(
-    repair: FittedRepair,
-    sql: Dialect,
-    targets: dict[str, str],
-    source: str,
-    columns: tuple[str, str, str],
-    forms: set[str],
-    k: int | None,
-) -> str:
-    """The view that maps and ranks."""
-    row, label, score = map(sql.name, columns)
-    value, probability = _expressions(repair, sql, forms)
-    pieces, end = targets["pieces"], sql.end
+def _view(script: _Script, forms: set[str], k: int | None, *, only_shown: bool) -> str:
+    """The view that maps and ranks: all labels, or those that reach their threshold."""
+    _, _, pieces, ranking, source, row, label, score = script
+    sql, end = script.sql, script.sql.end
+    value, probability = _expressions(script.repair, sql, forms)
     condition = "" if k is None else f"\nWHERE slot <= {k}"
-    return f"""{sql.create_view} {targets["ranking"]} AS
+    likely = f"""SELECT row_id, label, place, score, value,
+        {probability} AS probability"""
+    slot = "ROW_NUMBER() OVER (PARTITION BY row_id ORDER BY value DESC, place) AS slot"
+    if only_shown:
+        threshold = ", piece.threshold"
+        ranked = f"""likely AS (
+    {likely}, threshold
+    FROM valued
+), ranked AS (
+    SELECT likely.*,
+        {slot}
+    FROM likely WHERE probability >= threshold
+)"""
+    else:
+        threshold = ""
+        ranked = f"""ranked AS (
+    {likely},
+        {slot}
+    FROM valued
+)"""
+    return f"""{sql.create_view} {ranking} AS
 WITH given AS (
     SELECT {row} AS row_id, {label} AS label, CAST({score} AS {sql.number}) AS score
     FROM {source} WHERE {score} IS NOT NULL
 ), placed AS (
     SELECT given.row_id, given.label, given.score, piece.place, piece.form, piece.x, piece.y,
-        piece.slope, piece.roof, piece.a, piece.b, piece.c
+        piece.slope, piece.roof, piece.a, piece.b, piece.c{threshold}
     FROM given
     {sql.join.format(pieces=pieces)}
 ), valued AS (
     SELECT placed.*,
         {value} AS value
     FROM placed
-), ranked AS (
-    SELECT row_id, label, place, score, value,
-        {probability} AS probability,
-        ROW_NUMBER() OVER (PARTITION BY row_id ORDER BY value DESC, place) AS slot
-    FROM valued
-)
+), {ranked}
 SELECT row_id AS {row}, label AS {label}, place, slot, value, probability FROM ranked{condition};
 {end}-- Labels that the scores have and this repair does not know take no part. This must be empty:
 -- SELECT DISTINCT {_comment(label)} FROM {_comment(source)}
 -- EXCEPT SELECT label FROM {_comment(pieces)};
 """
-
-
-def _only_shown(view: str) -> str:
-    """The view, with the labels ranked whose probability reaches their threshold."""
-    head, _, tail = view.partition("), ranked AS (")
-    select, over, rest = tail.partition(",\n        ROW_NUMBER()")
-    body, _, end = rest.partition("\n    FROM valued\n)")
-    head = head.replace("piece.c\n", "piece.c, piece.threshold\n")
-    return (
-        f"{head}), likely AS ({select}, threshold\n    FROM valued\n), ranked AS (\n"
-        f"    SELECT likely.*{over}{body}\n    FROM likely WHERE probability >= threshold\n){end}"
-    )
 
 
 def _comment(text: str) -> str:

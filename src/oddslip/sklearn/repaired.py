@@ -10,14 +10,13 @@ from typing import Any, Self
 import numpy as np
 
 from oddslip.adapters import ModelReader
+from oddslip.adapters.scorer import clipped_log_odds
 from oddslip.core.panel import Panel, check_names
 from oddslip.core.results import name_ranking
 from oddslip.core.row_ids import match_labels
 from oddslip.core.types import FeaturesLike, Floats
 from oddslip.errors import InvalidInput
 from oddslip.repairs.fitted_repair import FittedRepair, load_repair
-
-CLIP = 1e-12  # probabilities are clipped to [CLIP, 1 - CLIP] before taking log-odds
 
 
 class Repaired:
@@ -122,8 +121,7 @@ class Repaired:
         -------
         ndarray of float64, shape (n_rows, n_labels)
         """
-        probabilities = np.clip(self.predict_proba(X), CLIP, 1 - CLIP)
-        return np.asarray(np.log(probabilities) - np.log1p(-probabilities))
+        return clipped_log_odds(self.predict_proba(X))
 
     def predict_topk(self, X: FeaturesLike, *, k: int | None = None, names: bool = False) -> Any:
         """The k labels to show in each row, best first.

@@ -19,7 +19,6 @@ from oddslip import diagnose, reports
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis.summary import summarize
 from oddslip.errors import InvalidInput
-from oddslip.reports.glossary import GLOSSARY
 from oddslip.reports.html import page as pages
 from oddslip.reports.html.page import (
     findings_part,
@@ -36,6 +35,7 @@ from oddslip.reports.html.pictures import (
     draw_regimes,
     shape_by_series,
 )
+from oddslip.reports.html.report_text import GLOSSARY
 from oddslip.reports.html.svg import Axis, axis_over, tag, text
 from oddslip.reports.numbers import (
     RegimePoint,

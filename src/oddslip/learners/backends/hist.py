@@ -11,6 +11,7 @@ label by ln w, and leaves add little. LightGBM's weighted arm starts where its t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,7 @@ from oddslip.adapters.forest import Forest, Trees, is_supported, lay_out
 from oddslip.core.types import Array, FeaturesLike, Floats, Ints
 from oddslip.errors import InvalidInput
 from oddslip.learners.backends.base import Backend, Parameters, refusals
-from oddslip.learners.model_validation.arrays import pack_npz
-from oddslip.learners.model_validation.hist import TYPES, read_hist
+from oddslip.learners.model_validation.arrays import TREE_TYPES, pack_npz, read_trees
 
 _DEFAULTS: Parameters = {
     "max_iter": 200,
@@ -54,8 +54,15 @@ class HistModel:
     missing_left: NDArray[np.uint8]
     value: Floats  # (leaves,)
     n_features: int
-    forest: Forest | None = None  # the layout of the trees, computed when rows are scored
-    unsupported: bool = False  # whether the layout does not support these trees
+
+    @cached_property
+    def forest(self) -> Forest | None:
+        """The layout of the trees, computed when rows are scored; None if it cannot hold them.
+
+        The start of a label is a tree of one leaf.
+        """
+        trees = [_one_label(self, label) for label in range(self.starts.size)]
+        return lay_out(trees) if trees and all(map(is_supported, trees)) else None
 
 
 _NODE_ARRAYS = ("feature", "threshold", "left", "right", "missing_left")
@@ -112,7 +119,6 @@ class Hist(Backend):
     def predict_margin(self, model: HistModel, X: FeaturesLike) -> Floats:
         """Log-odds of every label of the group, on one thread."""
         rows = _dense(X)
-        _lay_out_once(model)
         if model.forest is not None and not _is_unsupported(rows):
             return model.forest.sum_rows(rows)
         return _walk(model, rows, 0, self.n_rounds(model))
@@ -149,7 +155,7 @@ class Hist(Backend):
         self, data: bytes, n_labels: int | None = None, n_features: int | None = None
     ) -> HistModel:
         """The dumped model."""
-        arrays: dict[str, Any] = read_hist(data, n_labels, n_features)
+        arrays: dict[str, Any] = read_trees(data, n_labels, n_features)
         return HistModel(**arrays | {"n_features": int(arrays["n_features"][0])})
 
 
@@ -199,19 +205,8 @@ def _join(labels: list[dict[str, list[ArrayLike]]], n_features: int) -> HistMode
     arrays: dict[str, Any] = {}
     for name in _ARRAYS:
         parts = [part for label in labels for part in label[name]]
-        arrays[name] = np.concatenate([np.empty(0), *parts]).astype(TYPES[name])
+        arrays[name] = np.concatenate([np.empty(0), *parts]).astype(TREE_TYPES[name])
     return HistModel(n_features=n_features, **arrays)
-
-
-def _lay_out_once(model: HistModel) -> None:
-    """Compute the layout if it supports the trees; the start of a label is a tree of one leaf."""
-    if model.forest is not None or model.unsupported:
-        return
-    trees = [_one_label(model, label) for label in range(model.starts.size)]
-    if trees and all(is_supported(each) for each in trees):
-        model.forest = lay_out(trees)
-    else:
-        model.unsupported = True
 
 
 def _one_label(model: HistModel, label: int) -> Trees:

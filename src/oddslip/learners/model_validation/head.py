@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ from oddslip.errors import MissingDependency, OddslipError, UnreadableFile, firs
 from oddslip.io import arrays
 from oddslip.learners.backends.base import Backend, TrainedModel
 
+DAMAGE = "a group of labels is damaged"
 MAX_ROWS = 2**53  # counts are divided in float64
 # Errors of json, zipfile, NumPy and the boosters for files that they cannot read.
 DAMAGED = (*arrays.DAMAGED, AttributeError, struct.error, zipfile.LargeZipFile)
@@ -31,6 +33,20 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "k": (int,),
     "parameters": (dict, type(None)),
 }
+
+
+class Fault(ValueError):  # noqa: N818
+    """The model of a group is not valid."""
+
+
+@contextmanager
+def refuse_faults(*errors: type[Exception]) -> Iterator[None]:
+    """Turn faults of a model, and errors of its parser, into `UnreadableFile`."""
+    kinds: tuple[type[Exception], ...] = (ValueError, OverflowError, *errors)
+    try:
+        yield
+    except kinds as error:
+        raise UnreadableFile(f"{DAMAGE}: {str(error)[:160]}.") from error
 
 
 def check_head(head: JsonObject) -> None:
@@ -93,14 +109,14 @@ def load_group(backend: Backend, data: bytes, n_labels: int, n_features: int) ->
     except (UnreadableFile, MissingDependency):
         raise
     except (OddslipError, *DAMAGED) as error:
-        raise UnreadableFile(f"a group of labels is damaged ({first_line(error)}).") from error
+        raise UnreadableFile(f"{DAMAGE} ({first_line(error)}).") from error
 
 
 def cut_parts(data: bytes, lengths: Any) -> list[bytes]:
     """Cut bytes into parts of these lengths, without a rest."""
     valid = isinstance(lengths, list) and all(_is_whole(length, 1, len(data)) for length in lengths)
     if not valid or sum(lengths) != len(data):
-        raise UnreadableFile("a group of labels is damaged: its parts have other lengths.")
+        raise UnreadableFile(f"{DAMAGE}: its parts have other lengths.")
     ends = np.cumsum([0, *lengths]).tolist()
     return [data[start:stop] for start, stop in pairwise(ends)]
 

@@ -8,13 +8,12 @@ arrays whose lengths agree with ``num_leaves``, and valid trees.
 from __future__ import annotations
 
 import re
-from typing import NoReturn
 
 import numpy as np
 
-from oddslip.adapters.tree_shape import tree_error
+from oddslip.adapters.forest import tree_error
 from oddslip.core.types import Floats, Ints
-from oddslip.errors import UnreadableFile
+from oddslip.learners.model_validation.head import Fault, refuse_faults
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 _HEAD = {
@@ -59,58 +58,48 @@ _TINY = float(np.finfo(np.float64).tiny)
 _MAX_DECISION = 11  # two bits below for category and default, missing values of kind 0, 1 or 2
 
 
-class _Fault(ValueError):  # noqa: N818
-    """The text is not valid."""
-
-
 def check_model_text(text: str, n_features: int | None = None) -> int:
     """Raise unless LightGBM could have written the text. Returns its number of labels."""
-    try:
+    with refuse_faults():
         return _check(text, n_features)
-    except (ValueError, OverflowError) as error:
-        _refuse(str(error))
-
-
-def _refuse(why: str) -> NoReturn:
-    raise UnreadableFile(f"a group of labels is damaged: {why[:160]}.")
 
 
 def _check(text: str, n_features: int | None) -> int:
     if not text.isascii() or "\r" in text or "\0" in text:
-        raise _Fault("a model must be plain text")
+        raise Fault("a model must be plain text")
     head, separator, rest = text.partition("\n\n")
     body, end, tail = rest.partition("end of trees\n")
     if not separator or not end or (body and not body.endswith("\n\n\n")):
-        raise _Fault("a model must have a head, trees and an end of trees")
+        raise Fault("a model must have a head, trees and an end of trees")
     fields = _read_head(head.split("\n"))
     n_labels, last = int(fields["num_tree_per_iteration"]), int(fields["max_feature_idx"])
     if int(fields["num_class"]) != n_labels:
-        raise _Fault(f"num_class must be num_tree_per_iteration={n_labels}")
+        raise Fault(f"num_class must be num_tree_per_iteration={n_labels}")
     if n_features is not None and last + 1 != n_features:
-        raise _Fault(f"max_feature_idx must be {n_features - 1}, got {last}")
+        raise Fault(f"max_feature_idx must be {n_features - 1}, got {last}")
     _check_features(fields, last + 1)
     _check_trees(body, fields["tree_sizes"], n_labels, last + 1)
     if not _TAIL.fullmatch(tail):
-        raise _Fault("what follows the trees must be importances and parameters")
+        raise Fault("what follows the trees must be importances and parameters")
     return n_labels
 
 
 def _read_head(lines: list[str]) -> dict[str, str]:
     if lines[0] != "tree":
-        raise _Fault("a model must begin with tree")
+        raise Fault("a model must begin with tree")
     fields: dict[str, str] = {}
     for line in lines[1:]:
         key, equals, value = line.partition("=")
         if key not in _HEAD or key in fields:
-            raise _Fault(f"unknown or repeated line {line[:40]!r}")
+            raise Fault(f"unknown or repeated line {line[:40]!r}")
         pattern = _HEAD[key]
         fits = not equals if pattern is None else equals and re.fullmatch(pattern, value)
         if not fits:
-            raise _Fault(f"{key} must not be {value[:40]!r}")
+            raise Fault(f"{key} must not be {value[:40]!r}")
         fields[key] = value
     missing = [key for key in _HEAD if key not in fields and key not in _OPTIONAL]
     if missing:
-        raise _Fault(f"{missing[0]} is missing")
+        raise Fault(f"{missing[0]} is missing")
     return fields
 
 
@@ -118,43 +107,43 @@ def _check_features(fields: dict[str, str], n_features: int) -> None:
     # Compare counts first, so that names are only built for as many features as the text holds.
     names, infos = fields["feature_names"].split(" "), fields["feature_infos"].split(" ")
     if not len(names) == len(infos) == n_features:
-        raise _Fault(f"feature_names and feature_infos must hold {n_features} each")
+        raise Fault(f"feature_names and feature_infos must hold {n_features} each")
     if any(name != f"Column_{at}" for at, name in enumerate(names)):
-        raise _Fault("feature_names must be Column_0, Column_1 and so on")
+        raise Fault("feature_names must be Column_0, Column_1 and so on")
     if not all(map(_INFO.fullmatch, infos)):
-        raise _Fault("feature_infos must be ranges or categories")
+        raise Fault("feature_infos must be ranges or categories")
     constraints = fields.get("monotone_constraints")
     if constraints is not None and constraints.count(" ") + 1 != n_features:
-        raise _Fault(f"monotone_constraints must hold {n_features} numbers")
+        raise Fault(f"monotone_constraints must hold {n_features} numbers")
 
 
 def _check_trees(body: str, sizes: str, n_labels: int, n_features: int) -> None:
     trees = body.split("\n\n\n")[:-1] if body else []
     lengths = [int(size) for size in sizes.split(" ")] if sizes else []
     if lengths != [len(tree) + 3 for tree in trees]:
-        raise _Fault("tree_sizes must be the lengths of the trees")
+        raise Fault("tree_sizes must be the lengths of the trees")
     if len(trees) % n_labels:
-        raise _Fault(f"{len(trees)} trees must be the same number for each of {n_labels} labels")
+        raise Fault(f"{len(trees)} trees must be the same number for each of {n_labels} labels")
     columns: dict[str, list[str]] = {key: [] for key in (*_PLAIN, "shrinkage")}
     special = []
     for number, tree in enumerate(trees):
         lines = tree.split("\n")
         if lines[0] != f"Tree={number}":
-            raise _Fault(f"Tree={number} must come, got {lines[0][:40]!r}")
+            raise Fault(f"Tree={number} must come, got {lines[0][:40]!r}")
         values = {}
         for line in lines[1:]:
             key, equals, value = line.partition("=")
             if not equals or key in values:
-                raise _Fault(f"unknown or repeated line {line[:40]!r} in tree {number}")
+                raise Fault(f"unknown or repeated line {line[:40]!r} in tree {number}")
             values[key] = value
         if len(values) == len(columns) and values.keys() == columns.keys():
             if values["num_cat"] != "0" or values["is_linear"] != "0":
-                raise _Fault(f"tree {number} must have its categories and linear leaves")
+                raise Fault(f"tree {number} must have its categories and linear leaves")
         else:
             special.append((number, values))
         for key, column in columns.items():
             if key not in values:
-                raise _Fault(f"{key} is missing in tree {number}")
+                raise Fault(f"{key} is missing in tree {number}")
             column.append(values[key])
     _check_columns(columns, n_features, {number for number, _ in special})
     for number, values in special:
@@ -166,7 +155,7 @@ def _check_columns(columns: dict[str, list[str]], n_features: int, special: set[
     n_leaves = _integers(columns["num_leaves"], 1)
     nodes = (n_leaves - 1).tolist()
     if n_leaves.size and n_leaves.min() < 1:
-        raise _Fault("num_leaves must be at least 1")
+        raise Fault("num_leaves must be at least 1")
     inner = {key: columns[key] for key in (*_PER_NODE, *_PER_NODE_AFTER)}
     for key, column in inner.items():
         _check_counts(key, column, nodes)
@@ -186,27 +175,27 @@ def _check_columns(columns: dict[str, list[str]], n_features: int, special: set[
         _integers(columns[key])
     decisions = _integers(columns["decision_type"])
     if decisions.size and (decisions.min() < 0 or decisions.max() > _MAX_DECISION):
-        raise _Fault(f"decision_type must be between 0 and {_MAX_DECISION}")
+        raise Fault(f"decision_type must be between 0 and {_MAX_DECISION}")
     if not special and (decisions & 1).any():
-        raise _Fault("a split by category must have categories")
+        raise Fault("a split by category must have categories")
     if special:
         tree = np.repeat(np.arange(n_leaves.size), n_leaves - 1)
         if np.isin(tree[(decisions & 1) == 1], list(special), invert=True).any():
-            raise _Fault("a split by category must have categories")
+            raise Fault("a split by category must have categories")
     for key in ("threshold", "leaf_value", "leaf_weight", "shrinkage"):
         _check_normal(key, columns[key])
     _check_counts("shrinkage", columns["shrinkage"], [1] * len(nodes))
     children = _integers(columns["left_child"]), _integers(columns["right_child"])
     fault = tree_error(n_leaves, _integers(columns["split_feature"]), *children, n_features)
     if fault is not None:
-        raise _Fault(fault)
+        raise Fault(fault)
 
 
 def _check_counts(key: str, column: list[str], expected: list[int]) -> None:
     counts = [value.count(" ") + 1 if value else 0 for value in column]
     if counts != expected:
         at = next(at for at, count in enumerate(counts) if count != expected[at])
-        raise _Fault(f"{key} of tree {at} must hold {expected[at]} numbers, got {counts[at]}")
+        raise Fault(f"{key} of tree {at} must hold {expected[at]} numbers, got {counts[at]}")
 
 
 def _check_special(number: int, values: dict[str, str], n_features: int) -> None:
@@ -214,23 +203,23 @@ def _check_special(number: int, values: dict[str, str], n_features: int) -> None
     n_leaves, n_cat = int(values["num_leaves"]), int(_integers([values["num_cat"]], 1)[0])
     linear = values["is_linear"]
     if n_cat < 0 or linear not in ("0", "1"):
-        raise _Fault(f"num_cat and is_linear of tree {number} must be 0 or more, and 0 or 1")
+        raise Fault(f"num_cat and is_linear of tree {number} must be 0 or more, and 0 or 1")
     expected = [*_PLAIN, "shrinkage", *(_CATEGORIES if n_cat else ())]
     expected += _LINEAR if linear == "1" else ()
     if set(values) != set(expected):
         difference = sorted(set(values) ^ set(expected))
-        raise _Fault(f"{difference[0][:40]} is missing or unknown in tree {number}")
+        raise Fault(f"{difference[0][:40]} is missing or unknown in tree {number}")
     if n_cat:
         edges = _integers([values["cat_boundaries"]])
         words = _integers([values["cat_threshold"]], bits=32)
         if edges.size != n_cat + 1 or edges[0] != 0 or (np.diff(edges) < 1).any():
-            raise _Fault(f"cat_boundaries of tree {number} must rise from 0")
+            raise Fault(f"cat_boundaries of tree {number} must rise from 0")
         if words.size != edges[-1] or words.min() < 0:
-            raise _Fault(f"cat_threshold of tree {number} must hold {edges[-1]} numbers")
+            raise Fault(f"cat_threshold of tree {number} must hold {edges[-1]} numbers")
     by_category = (_integers([values["decision_type"]]) & 1) == 1
     categories = _floats([values["threshold"]])[by_category]
     if not np.isin(categories, np.arange(n_cat)).all():
-        raise _Fault(f"a split by category of tree {number} must name one of {n_cat}")
+        raise Fault(f"a split by category of tree {number} must name one of {n_cat}")
     if linear == "1":
         _check_counts("leaf_const", [values["leaf_const"]], [n_leaves])
         sizes = _integers([values["num_features"]])
@@ -238,18 +227,18 @@ def _check_special(number: int, values: dict[str, str], n_features: int) -> None
         slopes = _check_normal("leaf_coeff", [" ".join(values["leaf_coeff"].split())])
         _check_normal("leaf_const", [values["leaf_const"]])
         if sizes.size != n_leaves or sizes.min() < 0:
-            raise _Fault(f"num_features of tree {number} must hold {n_leaves} numbers")
+            raise Fault(f"num_features of tree {number} must hold {n_leaves} numbers")
         if not features.size == slopes.size == sizes.sum():
-            raise _Fault(f"leaf_features of tree {number} must hold {sizes.sum()} numbers")
+            raise Fault(f"leaf_features of tree {number} must hold {sizes.sum()} numbers")
         if features.size and (features.min() < 0 or features.max() >= n_features):
-            raise _Fault(f"leaf_features must be between 0 and {n_features - 1}")
+            raise Fault(f"leaf_features must be between 0 and {n_features - 1}")
 
 
 def _integers(column: list[str], each: int | None = None, bits: int = 31) -> Ints:
     words = _words(column, _INTEGERS, each)
     numbers = np.array([int(word) for word in words], np.int64)
     if numbers.size and (numbers.min() < -(2**31) or numbers.max() >= 2**bits):
-        raise _Fault("whole numbers must be within 32 bits")
+        raise Fault("whole numbers must be within 32 bits")
     return numbers
 
 
@@ -263,10 +252,10 @@ def _check_normal(key: str, column: list[str]) -> Floats:
     numbers = np.array([float(word) for word in words], np.float64)
     sizes = np.abs(numbers)
     if not np.isfinite(numbers).all() or ((sizes > 0) & (sizes < _TINY)).any():
-        raise _Fault(f"{key} must be finite, and 0 or at least {_TINY:.3g} in size")
+        raise Fault(f"{key} must be finite, and 0 or at least {_TINY:.3g} in size")
     # A number that parses to zero must be written as zero.
     if any(words[at].partition("e")[0].strip("+-0.") for at in np.flatnonzero(numbers == 0)):
-        raise _Fault(f"{key} must be 0 or at least {_TINY:.3g} in size")
+        raise Fault(f"{key} must be 0 or at least {_TINY:.3g} in size")
     return numbers
 
 
@@ -274,8 +263,8 @@ def _words(column: list[str], characters: dict[int, int | None], each: int | Non
     text = " ".join(value for value in column if value)
     rest = text.translate(characters)
     if rest:
-        raise _Fault(f"a field must hold numbers, got {rest[:20]!r}")
+        raise Fault(f"a field must hold numbers, got {rest[:20]!r}")
     words = text.split(" ") if text else []
     if each is not None and len(words) != each * len(column):
-        raise _Fault("a field must hold one number for each tree")
+        raise Fault("a field must hold one number for each tree")
     return words

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oddslip.core.types import JsonObject
-from oddslip.errors import UnreadableFile
+from oddslip.learners.model_validation.head import Fault, refuse_faults
 
 _MAX_DEPTH = 16
 _SCALARS = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q", b"d": ">f", b"D": ">d"}
@@ -46,20 +46,14 @@ _FLOAT = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _BASE = re.compile(rf"\[?{_FLOAT}(?:,{_FLOAT})*\]?")
 
 
-class _Fault(ValueError):  # noqa: N818
-    """The model is not valid."""
-
-
 def check_booster(raw: bytes, n_features: int | None = None) -> int:
     """Raise unless XGBoost could have written the bytes. Returns their number of labels."""
-    try:
+    with refuse_faults(KeyError, TypeError, AttributeError, struct.error):
         reader = _Reader(raw)
         model = reader.value(0)
         if reader.at != len(raw):
-            raise _Fault("something follows the model")
+            raise Fault("something follows the model")
         return _check(model, n_features)
-    except (ValueError, KeyError, TypeError, AttributeError, struct.error, OverflowError) as error:
-        raise UnreadableFile(f"a group of labels is damaged: {str(error)[:160]}.") from error
 
 
 class _Reader:
@@ -71,23 +65,23 @@ class _Reader:
     def take(self, size: int) -> bytes:
         """The next bytes."""
         if not 0 <= size <= len(self.raw) - self.at:
-            raise _Fault("it is cut short")
+            raise Fault("it is cut short")
         self.at += size
         return self.raw[self.at - size : self.at]
 
     def length(self) -> int:
         """A length, as XGBoost writes it."""
         if self.take(1) != b"L":
-            raise _Fault("a length must have 64 bits")
+            raise Fault("a length must have 64 bits")
         size = int(struct.unpack(">q", self.take(8))[0])
         if not 0 <= size <= len(self.raw) - self.at:
-            raise _Fault("it is cut short")
+            raise Fault("it is cut short")
         return size
 
     def value(self, depth: int) -> Any:
         """The next value, of any type."""
         if depth > _MAX_DEPTH:
-            raise _Fault("it is nested too deeply")
+            raise Fault("it is nested too deeply")
         marker = self.take(1)
         if marker in _SCALARS:
             form = _SCALARS[marker]
@@ -100,7 +94,7 @@ class _Reader:
             return self.table(depth)
         if marker == b"[":
             return self.array(depth)
-        raise _Fault(f"unknown marker {marker!r}")
+        raise Fault(f"unknown marker {marker!r}")
 
     def table(self, depth: int) -> JsonObject:
         """Keys and values up to a brace; no key twice."""
@@ -108,7 +102,7 @@ class _Reader:
         while self.raw[self.at : self.at + 1] != b"}":
             key = self.take(self.length()).decode("utf-8")
             if key in table:
-                raise _Fault(f"key {key[:30]!r} is there twice")
+                raise Fault(f"key {key[:30]!r} is there twice")
             table[key] = self.value(depth + 1)
         self.at += 1
         return table
@@ -119,22 +113,22 @@ class _Reader:
         if mark == b"$":
             dtype = np.dtype(_TYPES[self.take(1)])
             if self.take(1) != b"#":
-                raise _Fault("an array must have a length")
+                raise Fault("an array must have a length")
             return np.frombuffer(self.take(self.length() * dtype.itemsize), dtype)
         if mark != b"#":
-            raise _Fault("an array must have a length")
+            raise Fault("an array must have a length")
         return [self.value(depth + 1) for _ in range(self.length())]
 
 
 def _check(model: Any, n_features: int | None) -> int:
     _check_keys(model, {"learner", "version"}, "a model")
     if len(_integers(model["version"])) != 3:
-        raise _Fault("version must be three numbers")
+        raise Fault("version must be three numbers")
     learner = model["learner"]
     keys = {"attributes", "feature_names", "feature_types", "gradient_booster"}
     _check_keys(learner, keys | {"learner_model_param", "objective"}, "learner")
     if len(learner["feature_names"]) or len(learner["feature_types"]):
-        raise _Fault("features must have no names or types")
+        raise Fault("features must have no names or types")
     _check_texts(learner["attributes"], "attributes")
     objective = learner["objective"]
     _check_keys(objective, {"name", "reg_loss_param"}, "objective")
@@ -142,20 +136,20 @@ def _check(model: Any, n_features: int | None) -> int:
     _check_texts(objective["reg_loss_param"], "reg_loss_param")
     weight = objective["reg_loss_param"]["scale_pos_weight"]
     if objective["name"] != "binary:logistic" or not re.fullmatch(_FLOAT, weight):
-        raise _Fault("objective must be binary:logistic")
+        raise Fault("objective must be binary:logistic")
     n_labels, n_columns = _check_param(learner["learner_model_param"])
     if n_features is not None and n_columns != n_features:
-        raise _Fault(f"num_feature must be {n_features}, got {n_columns}")
+        raise Fault(f"num_feature must be {n_features}, got {n_columns}")
     booster = learner["gradient_booster"]
     if booster["name"] == "dart":
         _check_keys(booster, {"name", "gbtree", "weight_drop"}, "gradient_booster")
         drops, booster = booster["weight_drop"], booster["gbtree"]
         n_trees = len(booster["model"]["trees"])
         if len(drops) != n_trees or not np.isfinite(np.asarray(drops, np.float64)).all():
-            raise _Fault(f"weight_drop must hold {n_trees} finite numbers")
+            raise Fault(f"weight_drop must hold {n_trees} finite numbers")
     _check_keys(booster, {"name", "model"}, "gradient_booster")
     if booster["name"] != "gbtree":
-        raise _Fault(f"unknown booster {booster['name']!r:.30}")
+        raise Fault(f"unknown booster {booster['name']!r:.30}")
     _check_forest(booster["model"], n_labels, n_columns)
     return n_labels
 
@@ -167,13 +161,13 @@ def _check_param(param: dict[str, str]) -> tuple[int, int]:
     _check_texts(param, "learner_model_param")
     n_labels, n_features = _count(param["num_target"]), _count(param["num_feature"])
     if param["num_class"] != "0" or param["boost_from_average"] not in ("0", "1") or n_labels < 1:
-        raise _Fault("num_class must be 0, num_target at least 1")
+        raise Fault("num_class must be 0, num_target at least 1")
     starts = param["base_score"]
     if not _BASE.fullmatch(starts) or starts.startswith("[") != starts.endswith("]"):
-        raise _Fault("base_score must be numbers")
+        raise Fault("base_score must be numbers")
     chances = [float(word) for word in starts.strip("[]").split(",")]
     if len(chances) not in (1, n_labels) or not all(0 < chance < 1 for chance in chances):
-        raise _Fault(f"base_score must be 1 or {n_labels} probabilities")
+        raise Fault(f"base_score must be 1 or {n_labels} probabilities")
     return n_labels, n_features
 
 
@@ -181,17 +175,17 @@ def _check_forest(model: Any, n_labels: int, n_features: int) -> None:
     expected = {"gbtree_model_param", "iteration_indptr", "tree_info", "trees"}
     _check_keys(model, expected, "model", optional=frozenset({"cats"}))
     if any(len(part) for part in model.get("cats", {}).values()):
-        raise _Fault("cats must be empty")
+        raise Fault("cats must be empty")
     param, trees = model["gbtree_model_param"], model["trees"]
     _check_keys(param, {"num_parallel_tree", "num_trees"}, "gbtree_model_param")
     _check_texts(param, "gbtree_model_param")
     if _count(param["num_parallel_tree"]) < 1 or _count(param["num_trees"]) != len(trees):
-        raise _Fault(f"num_trees must be {len(trees)}")
+        raise Fault(f"num_trees must be {len(trees)}")
     labels, ends = _integers(model["tree_info"]), _integers(model["iteration_indptr"])
     if len(labels) != len(trees) or not all(0 <= label < n_labels for label in labels):
-        raise _Fault(f"tree_info must hold a label for each of {len(trees)} trees")
+        raise Fault(f"tree_info must hold a label for each of {len(trees)} trees")
     if not ends or ends[0] != 0 or ends[-1] != len(trees) or ends != sorted(ends):
-        raise _Fault(f"iteration_indptr must rise from 0 to {len(trees)}")
+        raise Fault(f"iteration_indptr must rise from 0 to {len(trees)}")
     for number, tree in enumerate(trees):
         _check_tree(tree, number, n_features)
 
@@ -206,63 +200,63 @@ def _check_tree(tree: Any, number: int, n_features: int) -> None:
     _check_texts(param, "tree_param")
     n_nodes = _count(param["num_nodes"])
     if tree["id"] != number or n_nodes < 1 or n_nodes % 2 == 0:
-        raise _Fault(f"{name} must have its number and an odd number of nodes")
+        raise Fault(f"{name} must have its number and an odd number of nodes")
     if param["num_deleted"] != "0" or param["size_leaf_vector"] not in ("0", "1"):
-        raise _Fault(f"{name} must have no deleted nodes and one value per leaf")
+        raise Fault(f"{name} must have no deleted nodes and one value per leaf")
     if _count(param["num_feature"]) != n_features:
-        raise _Fault(f"num_feature of {name} must be {n_features}")
+        raise Fault(f"num_feature of {name} must be {n_features}")
     for key, dtype in _NODES.items():
         array = tree[key]
         if not isinstance(array, np.ndarray) or array.dtype != dtype or array.size != n_nodes:
-            raise _Fault(f"{key} of {name} must hold {n_nodes} numbers of type {dtype[1:]}")
+            raise Fault(f"{key} of {name} must hold {n_nodes} numbers of type {dtype[1:]}")
     if any(len(tree[key]) for key in _CATEGORIES) or tree["split_type"].any():
-        raise _Fault(f"{name} must not split by category")
+        raise Fault(f"{name} must not split by category")
     if (tree["default_left"] > 1).any() or not np.isfinite(tree["split_conditions"]).all():
-        raise _Fault(f"default_left of {name} must be 0 or 1, split_conditions finite")
+        raise Fault(f"default_left of {name} must be 0 or 1, split_conditions finite")
     if not np.isfinite(tree["base_weights"]).all():
-        raise _Fault(f"base_weights of {name} must be finite")
+        raise Fault(f"base_weights of {name} must be finite")
     left, right = tree["left_children"].astype(np.int64), tree["right_children"].astype(np.int64)
     nodes = np.arange(n_nodes)
     inner = left != -1
     children = np.concatenate([left[inner], right[inner]])
     parents = np.concatenate([nodes[inner], nodes[inner]])
     if ((right != -1) != inner).any() or (children <= parents).any():
-        raise _Fault(f"a child of {name} must be a later node")
+        raise Fault(f"a child of {name} must be a later node")
     # Children come after parents, so each node but the root, once, means a tree.
     if not np.array_equal(np.sort(children), nodes[1:]):
-        raise _Fault(f"each node of {name} must be reached exactly once")
+        raise Fault(f"each node of {name} must be reached exactly once")
     expected = np.full(n_nodes, _NO_PARENT)
     expected[children] = parents
     if not np.array_equal(tree["parents"].astype(np.int64), expected):
-        raise _Fault(f"parents of {name} must be those of its children")
+        raise Fault(f"parents of {name} must be those of its children")
     features = tree["split_indices"].astype(np.int64)
     if (features < 0).any() or (features[inner] >= n_features).any():
-        raise _Fault(f"split_indices of {name} must be between 0 and {n_features - 1}")
+        raise Fault(f"split_indices of {name} must be between 0 and {n_features - 1}")
 
 
 def _check_keys(
     table: Any, expected: set[str], name: str, optional: frozenset[str] = frozenset()
 ) -> None:
     if not isinstance(table, dict):
-        raise _Fault(f"{name} must be a table")
+        raise Fault(f"{name} must be a table")
     difference = sorted((expected - table.keys()) | (table.keys() - expected - optional))
     if difference:
-        raise _Fault(f"{difference[0][:40]!r} of {name} is missing or unknown")
+        raise Fault(f"{difference[0][:40]!r} of {name} is missing or unknown")
 
 
 def _check_texts(table: JsonObject, name: str) -> None:
     if not all(isinstance(value, str) for value in table.values()):
-        raise _Fault(f"{name} must hold text")
+        raise Fault(f"{name} must hold text")
 
 
 def _count(text: str) -> int:
     if not re.fullmatch(r"\d{1,10}", text) or int(text) >= 2**31:
-        raise _Fault(f"a count must be a number, got {text[:30]!r}")
+        raise Fault(f"a count must be a number, got {text[:30]!r}")
     return int(text)
 
 
 def _integers(values: object) -> list[int]:
     numbers = values.tolist() if isinstance(values, np.ndarray) else values
     if not isinstance(numbers, list) or not all(type(value) is int for value in numbers):
-        raise _Fault("a list must hold whole numbers")
+        raise Fault("a list must hold whole numbers")
     return numbers

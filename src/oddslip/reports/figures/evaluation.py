@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from oddslip.core.formatting import has_interval, level_name, score
+from oddslip.core.formatting import has_interval, score
 from oddslip.metrics.at_k import metric_name
 from oddslip.reports.figures.style import (
-    BLUE,
     GREY,
-    ORANGE,
+    LOOKS,
     finish,
+    interval_note,
     legend_mark,
     name_axes,
     new_figure,
     put_legend,
     signed,
-    style_axis,
+    style_rows,
     write_value,
 )
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from oddslip.metrics.evaluation import Estimate, Evaluation
 
-FIRST: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 4.5}
-SECOND: dict[str, Any] = {"color": ORANGE, "marker": "D", "markersize": 4.5}
+FIRST: dict[str, Any] = {**LOOKS["repaired"], "markersize": 4.5}
+SECOND: dict[str, Any] = {**LOOKS["raw"], "markersize": 4.5}
 
 
 def draw_evaluation(evaluation: Evaluation, against: Evaluation | None = None) -> Figure:
@@ -52,15 +52,14 @@ def draw_evaluation(evaluation: Evaluation, against: Evaluation | None = None) -
     'metric at K = 1, with 95% intervals'
     """
     compared = None if against is None else evaluation.compare(against)
-    height, level = 6.0 * len(evaluation.metrics) + 24, f"{level_name(evaluation.level)} intervals"
+    height = 6.0 * len(evaluation.metrics) + 24
     figure = new_figure(height, 110 if compared is None else 160)
     left, *right = figure.subplots(1, 1 if compared is None else 2, sharey=True, squeeze=False)[0]
     if against is not None:
         _put_estimates(left, against.metrics, SECOND, 0.18)
     _put_estimates(left, evaluation.metrics, FIRST, 0.0 if against is None else -0.18)
     _write_values(left, evaluation.metrics, score)
-    has_intervals = any(has_interval(each) for each in evaluation.metrics.values())
-    suffix = f", with {level}" if has_intervals else ""
+    suffix = interval_note(evaluation.metrics.values(), evaluation.level)
     name_axes(left, f"metric at K = {evaluation.k}{suffix}")
     names = [metric_name(name, evaluation.k) for name in evaluation.metrics]
     left.set_yticks(range(len(names)), names)
@@ -74,9 +73,7 @@ def draw_evaluation(evaluation: Evaluation, against: Evaluation | None = None) -
         marks = (legend_mark("these scores", **FIRST), legend_mark("against", **SECOND))
         put_legend(figure, marks)
     for axis in (left, *right):
-        axis.locator_params(axis="x", nbins=5)
-        style_axis(axis)
-        axis.tick_params(axis="y", length=0)
+        style_rows(axis)
     return finish(figure)
 
 

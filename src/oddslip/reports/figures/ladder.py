@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from oddslip.core.formatting import has_interval, level_name, score
+from oddslip.core.formatting import has_interval, score
 from oddslip.reports.figures.style import (
-    BLUE,
     GREY,
+    LOOKS,
     ORANGE,
     drawable,
     finish,
+    interval_note,
     legend_mark,
     name_axes,
     new_figure,
     put_legend,
-    style_axis,
+    style_rows,
     write_value,
 )
 from oddslip.reports.numbers import kind_of, repair_of
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 # Colour and shape of each kind of rung: shapes also differ in print without colours.
 KINDS: dict[str, dict[str, Any]] = {
-    "raw": {"color": ORANGE, "marker": "D"},
-    "repair": {"color": BLUE, "marker": "o"},
+    "raw": LOOKS["raw"],
+    "repair": LOOKS["repaired"],
     "reference": {"color": GREY, "marker": "s"},
 }
 LEGEND = {"raw": "the scores as they are", "repair": "repairs", "reference": "to compare with"}
@@ -84,14 +85,8 @@ def put_ladder(panel: FigureBase, diagnosis: Diagnosis) -> None:
         axis.get_yticklabels()[list(estimates).index(repair.rung)].set_fontweight("bold")
     axis.set_ylim(len(estimates) - 0.4, -0.6)
     axis.set_xlim(max(0.0, low - 0.05 * width), high + 0.24 * width)
-    axis.locator_params(axis="x", nbins=5)
-    style_axis(axis)
-    axis.tick_params(axis="y", length=0)
-    with_intervals = any(has_interval(e) for e in estimates.values())
-    unit = ladder.metric_name
-    name_axes(
-        axis, f"{unit}, with {level_name(ladder.level)} intervals" if with_intervals else unit
-    )
+    style_rows(axis)
+    name_axes(axis, ladder.metric_name + interval_note(estimates.values(), ladder.level))
     kinds = dict.fromkeys(kind_of(name) for name in estimates)
     put_legend(
         panel,

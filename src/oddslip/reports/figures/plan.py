@@ -25,7 +25,7 @@ from oddslip.reports.figures.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.figure import Figure
 
     from oddslip.planning.plan import Plan
 
@@ -58,15 +58,9 @@ def draw_plan(plan: Plan) -> Figure:
     ['saffron', 'capers', 'bread']
     """
     order = np.argsort(-plan.intended, kind="stable")
-    named = plan.n_labels <= NAMED
+    named = plan.n_labels <= NAMED  # lines for few labels, columns for many
     figure = new_figure(4.2 * plan.n_labels + 34 if named else 85, 130)
-    put_plan(figure, plan, order, named=named)
-    return finish(figure)
-
-
-def put_plan(panel: FigureBase, plan: Plan, order: Ints, *, named: bool) -> None:
-    """Draw into a figure or a subfigure: lines for few labels, columns for many."""
-    axis = panel.subplots()
+    axis = figure.subplots()
     place, intended = np.arange(plan.n_labels), plan.intended[order]
     many = plan.n_labels > MANY
     kinds: dict[str, tuple[Bools, dict[str, Any]]] = {
@@ -101,7 +95,8 @@ def put_plan(panel: FigureBase, plan: Plan, order: Ints, *, named: bool) -> None
         handles.append(mark_budget(draw_line, plan.budget, both=bool(intended.min() < 0)))
     _name(axis, plan, order, named=named)
     axis.set_title(_tell_caps(plan), fontsize=SMALL, color=INK, loc="left")
-    put_legend(panel, handles, 2)
+    put_legend(figure, handles, 2)
+    return finish(figure)
 
 
 def _name(axis: Axes, plan: Plan, order: Ints, *, named: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from oddslip.errors import InvalidInput
 from oddslip.reports.figures.notes import Note, place_notes
 from oddslip.reports.figures.style import (
+    DASHES,
     GREY,
     INK,
     SMALL,
@@ -76,8 +77,8 @@ def put_regimes(panel: FigureBase, points: Sequence[RegimePoint], columns: int =
     axis = panel.subplots()
     axis.set_xscale("log")
     for level in (0.0, 1.0):
-        axis.axhline(level, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
-    axis.axvline(1.0, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+        axis.axhline(level, color=GREY, linewidth=0.8, linestyle=DASHES, zorder=1)
+    axis.axvline(1.0, color=GREY, linewidth=0.8, linestyle=DASHES, zorder=1)
     marks = series_marks([p.series for p in points if not p.here])
     low, edge = _find_edge(points)
     notes = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,10 +16,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, FigureBase
     from matplotlib.lines import Line2D
 
+    from oddslip.metrics.evaluation import Estimate
+
 # Safe for the colour-blind. Shapes differ too, for print without colours.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"
 PALE_BLUE, PALE_ORANGE, PALE_GREY = "#8CC0DE", "#F0B890", "#C4C4C4"
 INK, GRID = "#222222", "#E5E5E5"
+LOOKS: dict[str, dict[str, Any]] = {
+    "raw": {"color": ORANGE, "marker": "D"},
+    "repaired": {"color": BLUE, "marker": "o"},
+}
+DASHES = (0, (4, 3))  # of thin lines that mark a place
 MARKERS = ("o", "s", "D", "v", "P", "X")
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so figures look the same everywhere
@@ -52,6 +59,13 @@ def style_axis(axis: Axes, *, grid: Literal["x", "y", "both"] | None = "x") -> N
     if grid:
         axis.grid(axis=grid, color=GRID, linewidth=0.6)
     axis.set_axisbelow(True)
+
+
+def style_rows(axis: Axes) -> None:
+    """Style an axis with a name per row at the left, and few numbers below."""
+    axis.locator_params(axis="x", nbins=5)
+    style_axis(axis)
+    axis.tick_params(axis="y", length=0)
 
 
 def name_axes(axis: Axes, x: str, y: str = "", title: str = "") -> None:
@@ -141,6 +155,13 @@ def mark_budget(draw_line: Callable[..., Any], budget: float, *, both: bool) -> 
     for level in (budget, -budget) if both else (budget,):
         draw_line(level, **look, zorder=1)
     return legend_mark(f"step budget, {formatting.nat(budget)} nat", **look)
+
+
+def interval_note(estimates: Iterable[Estimate], level: float) -> str:
+    """What the name of an axis adds where values have intervals."""
+    if not any(map(formatting.has_interval, estimates)):
+        return ""
+    return f", with {formatting.level_name(level)} intervals"
 
 
 def write_value(axis: Axes, y: float, text: str) -> None:

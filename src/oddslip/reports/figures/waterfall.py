@@ -24,7 +24,7 @@ from oddslip.reports.figures.style import (
     percent,
     put_legend,
     signed,
-    style_axis,
+    style_rows,
 )
 from oddslip.reports.numbers import Step, Waterfall, has_loss, waterfall_steps
 
@@ -98,9 +98,8 @@ def put_waterfalls(
     )
 
 
-def put_waterfall(axis: Axes, waterfall: Waterfall, *, named: bool = True) -> None:
+def put_waterfall(axis: Axes, w: Waterfall, *, named: bool) -> None:
     """Draw one data set: a bar per step from top to bottom, joined by thin lines."""
-    w = waterfall
     steps = steps_of(w)
     marks = [w.ceiling] + ([] if w.unweighted_repaired is None else [w.unweighted_repaired])
     longest = max([max(step.start, step.stop) for step in steps] + marks)
@@ -128,9 +127,7 @@ def put_waterfall(axis: Axes, waterfall: Waterfall, *, named: bool = True) -> No
     axis.set_xlim(0, limit)
     axis.set_yticks(range(len(steps)), [step.name if named else "" for step in steps])
     axis.set_ylim(last + 0.6, -0.6)
-    style_axis(axis)
-    axis.tick_params(axis="y", length=0)
-    axis.locator_params(axis="x", nbins=5)
+    style_rows(axis)
     name_axes(axis, drawable(w.metric), title=drawable(w.name))
 
 

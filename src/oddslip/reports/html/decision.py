@@ -13,11 +13,11 @@ from oddslip.core.formatting import count_of, has_interval, interval, score
 from oddslip.core.results import html_text
 from oddslip.core.types import FilePath
 from oddslip.decisions.fitted_decision import FittedDecision
-from oddslip.io.files import atomic_write
+from oddslip.io.files import write_text
 from oddslip.reports.decision_text import describe_decision, describe_lists, describe_unmet
-from oddslip.reports.html.page import content_policy, environment, nested, read_template
+from oddslip.reports.html.page import nested, render_template
 from oddslip.reports.html.pictures import draw_dot_key
-from oddslip.reports.html.svg import Axis, line, picture, short, tag, text
+from oddslip.reports.html.svg import Axis, draw_level, line, picture, short, tag, text
 from oddslip.reports.text import printable
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ def write_page(
     --------
     >>> write_page(load_decision("decision.oddslip"), "decision.html")  # doctest: +SKIP
     """
-    page = render_page(decision, provenance=provenance)
-    with atomic_write(path) as unfinished:
-        unfinished.write_text(page, encoding="utf-8", newline="\n")
+    write_text(path, render_page(decision, provenance=provenance))
 
 
 def render_page(
@@ -72,33 +70,26 @@ def render_page(
         if hasattr(decision, "table_"):
             tables = {"raw": decision.raw_table_, "repaired": decision.table_}
     chosen = int(fitted.rule.levels[0]) if tables else 0
-    style, unmet = read_template("page.css"), describe_unmet(fitted)
-    rows = threshold_rows(fitted)
-    return str(
-        environment()
-        .get_template("decision.html")
-        .render(
-            policy=content_policy(style, ""),
-            style=Markup(style),
-            svg=Markup,
-            good=not unmet,
-            word=unmet or "How many to show",
-            sentences=[Markup(html_text(printable(each))) for each in describe_decision(fitted)],
-            facts=facts_of(fitted),
-            lists=list(describe_lists(fitted)),
-            chosen=chosen,
-            series=[(name, draw_dot_key(look)) for name, look in LOOKS.items()],
-            plots=[
-                (metric, draw_lengths(tables, metric, chosen))
-                for metric in ("precision", "recall")
-                if tables
-            ],
-            columns=COLUMNS,
-            rows=rows[:MAX_LABELS],
-            folded=rows[MAX_LABELS:MAX_FOLDED],
-            left_out=max(0, len(rows) - MAX_FOLDED),
-            provenance=nested({"made by": f"oddslip {__version__}", **(provenance or {})}),
-        )
+    unmet, rows = describe_unmet(fitted), threshold_rows(fitted)
+    return render_template(
+        "decision.html",
+        good=not unmet,
+        word=unmet or "How many to show",
+        sentences=[Markup(html_text(printable(each))) for each in describe_decision(fitted)],
+        facts=facts_of(fitted),
+        lists=list(describe_lists(fitted)),
+        chosen=chosen,
+        series=[(name, draw_dot_key(look)) for name, look in LOOKS.items()],
+        plots=[
+            (metric, draw_lengths(tables, metric, chosen))
+            for metric in ("precision", "recall")
+            if tables
+        ],
+        columns=COLUMNS,
+        rows=rows[:MAX_LABELS],
+        folded=rows[MAX_LABELS:MAX_FOLDED],
+        left_out=max(0, len(rows) - MAX_FOLDED),
+        provenance=nested({"made by": f"oddslip {__version__}", **(provenance or {})}),
     )
 
 
@@ -152,9 +143,7 @@ def draw_lengths(tables: Mapping[str, LengthTable], metric: str, chosen: int) ->
     bottom, middle = TOP + HEIGHT + 20, x_axis.percent(chosen)
     pieces = [line((middle, middle), (TOP, TOP + HEIGHT), "diagonal")]
     for tick in y_axis.ticks():
-        y = y_axis(tick)
-        pieces.append(line(("0", "100%"), (y, y), "grid"))
-        pieces.append(text(f"{tick:.4g}", x=-8, y=short(y + 4), class_="tick-text end"))
+        pieces += draw_level(tick, f"{tick:.4g}", y_axis)
     for length in (mark for mark in x_axis.ticks() if mark == round(mark)):
         x = x_axis.percent(length)
         pieces.append(text(f"{length:g}", x=x, y=bottom, class_="tick-text middle"))

@@ -26,9 +26,8 @@ from oddslip.core.results import html_text, plain
 from oddslip.core.types import FilePath
 from oddslip.diagnosis.ladder import RUNGS
 from oddslip.diagnosis.summary import summarize
-from oddslip.io.files import atomic_write
+from oddslip.io.files import write_text
 from oddslip.metrics.at_k import NAMES, metric_name
-from oddslip.reports.glossary import GLOSSARY
 from oddslip.reports.html import report_text
 from oddslip.reports.html.pictures import (
     SHOWN_LOOKS,
@@ -64,8 +63,6 @@ from oddslip.reports.numbers import (
 from oddslip.reports.text import MAX_FINDINGS, printable
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from oddslip.diagnosis.findings import Finding
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.diagnosis.summary import CommandFiles
@@ -94,9 +91,7 @@ def write_page(
     --------
     >>> write_page(diagnosis, "report.html")  # doctest: +SKIP
     """
-    page = render_page(diagnosis, provenance=provenance, files=files)
-    with atomic_write(path) as unfinished:
-        unfinished.write_text(page, encoding="utf-8", newline="\n")
+    write_text(path, render_page(diagnosis, provenance=provenance, files=files))
 
 
 def render_page(
@@ -129,21 +124,18 @@ def render_page(
     """
     from markupsafe import Markup
 
-    style, script = read_template("page.css"), read_template("page.js")
-    page = environment().get_template("page.html")
-    return page.render(
+    script = read_template("page.js")
+    return render_template(
+        "page.html",
+        script,
         diagnosis=diagnosis,
-        policy=content_policy(style, script),
-        style=Markup(style),
         script=Markup(script),
-        # Pictures and data are escaped where they are created.
-        svg=Markup,
         data=Markup(script_json(label_data(diagnosis))),
         verdict=printable(diagnosis.verdict.sentence),
         summary={
             name: printable(text) for name, text in summarize(diagnosis, files)._asdict().items()
         },
-        glossary=GLOSSARY,
+        glossary=report_text.GLOSSARY,
         look=report_text.look_of(diagnosis),
         facts=report_text.facts_of(diagnosis),
         waterfall=waterfall_part(diagnosis),
@@ -163,6 +155,27 @@ def render_page(
     )
 
 
+def render_template(name: str, code: str = "", **parts: object) -> str:
+    """A page from its template, with the style of all pages, and ``code`` as its only script."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("oddslip.reports.html", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = read_template("page.css")
+    return environment.get_template(name).render(
+        policy=content_policy(style, code),
+        style=Markup(style),
+        svg=Markup,  # pictures are escaped where they are created
+        **parts,
+    )
+
+
 def content_policy(style: str, script: str) -> str:
     """The content security policy: the browser may only use this style and this script."""
 
@@ -173,19 +186,6 @@ def content_policy(style: str, script: str) -> str:
     return (
         f"default-src 'none'; style-src {allow(style)}; script-src {allow(script)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def environment() -> Environment:
-    """The templates; everything is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("oddslip.reports.html", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oddslip.core.formatting import has_interval, nat, percent, score, signed, small_percent, times
-from oddslip.reports.html.svg import Axis, axis_over, line, picture, short, tag, text
+from oddslip.reports.html.svg import Axis, axis_over, draw_level, line, picture, short, tag, text
 from oddslip.reports.numbers import (
     RegimePoint,
     Step,
@@ -164,15 +164,6 @@ def draw_ladder_scale(axis: Axis) -> str:
 GRID_HEIGHT, GRID_BOTTOM = 380, 334  # pixels; ticks and the name of the axis stand below
 
 
-def _draw_level(mark: float, name: str, y_axis: Axis, look: str = "grid") -> list[str]:
-    """A line across, and its number at the left."""
-    y = y_axis(mark)
-    return [
-        line(("0", "100%"), (y, y), look),
-        text(name, x=-8, y=short(y + 4), class_="tick-text end"),
-    ]
-
-
 def _draw_ticks(ticks: Mapping[float, str], x_axis: Axis, unit: str) -> list[str]:
     """The numbers below the grid, and what they count."""
     marks = [
@@ -196,7 +187,7 @@ def draw_shown(reliabilities: Mapping[str, Reliability]) -> str:
         ends += [*each.probability[filled[name]], *each.share[filled[name]]]
     top = min(1.0, 1.05 * max(ends))
     x_axis, y_axis = Axis(0.0, top, 0.0, 100.0), Axis(0.0, top, GRID_BOTTOM, SHOWN_TOP)
-    levels = [_draw_level(mark, f"{mark:g}", y_axis) for mark in _round_ticks(y_axis)]
+    levels = [draw_level(mark, f"{mark:g}", y_axis) for mark in _round_ticks(y_axis)]
     ticks = {mark: f"{mark:g}" for mark in _round_ticks(x_axis)}
     pieces = [
         *chain(*levels),
@@ -296,7 +287,7 @@ def _ends(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 def _draw_shifts_grid(x_axis: Axis, y_axis: Axis) -> list[str]:
-    levels = [_draw_level(mark, f"{mark:g}", y_axis) for mark in y_axis.ticks()]
+    levels = [draw_level(mark, f"{mark:g}", y_axis) for mark in y_axis.ticks()]
     ticks = {mark: f"{mark:g}" for mark in x_axis.ticks()}
     return [*chain(*levels), *_draw_ticks(ticks, x_axis, "intended shift ln w, nat")]
 
@@ -394,7 +385,7 @@ def describe_point(point: RegimePoint) -> str:
 
 def _draw_regimes_grid(x_axis: Axis, y_axis: Axis, edge: float | None) -> list[str]:
     levels = [
-        _draw_level(mark, percent(mark), y_axis, "grid strong" if mark in (0.0, 1.0) else "grid")
+        draw_level(mark, percent(mark), y_axis, "grid strong" if mark in (0.0, 1.0) else "grid")
         for mark in (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5)
     ]
     ticks = {mark: f"{mark:g}" for mark in x_axis.ticks()}

@@ -49,6 +49,15 @@ def line(x: tuple[str, str], y: tuple[float, float], class_: str) -> str:
     return tag("line", x1=x[0], x2=x[1], y1=short(y[0]), y2=short(y[1]), class_=class_)
 
 
+def draw_level(mark: float, name: str, y_axis: Axis, look: str = "grid") -> list[str]:
+    """A line across, and its number at the left."""
+    y = y_axis(mark)
+    return [
+        line(("0", "100%"), (y, y), look),
+        text(name, x=-8, y=short(y + 4), class_="tick-text end"),
+    ]
+
+
 def picture(pieces: Iterable[str], *, height: float, title: str, description: str, id_: str) -> str:
     """A whole picture with its name and its description for screen readers."""
     return tag(

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from oddslip.core.formatting import count_of, score, small_percent, value_text
 from oddslip.core.types import FilePath
-from oddslip.io.files import atomic_write
+from oddslip.io.files import write_text
 from oddslip.metrics.at_k import NAMES
-from oddslip.reports.html.page import content_policy, environment, read_template
-from oddslip.reports.html.svg import Axis, axis_over, line, picture, short, tag, text
+from oddslip.reports.html.page import render_template
+from oddslip.reports.html.svg import Axis, axis_over, draw_level, line, picture, short, tag, text
 from oddslip.reports.text import printable
 
 MAX_RUNS = 400  # drawn; older ones are left out
@@ -54,45 +54,35 @@ def write_trend(records: Sequence[Record], path: FilePath) -> None:
     --------
     >>> write_trend(read_checks("log.jsonl"), "trend.html")  # doctest: +SKIP
     """
-    page = render_trend(records)
-    with atomic_write(path) as unfinished:
-        unfinished.write_text(page, encoding="utf-8", newline="\n")
+    write_text(path, render_trend(records))
 
 
 def render_trend(records: Sequence[Record]) -> str:
     """The page as text. The same log gives the same text."""
-    from markupsafe import Markup
-
     recent = list(records[-MAX_RUNS:])
     last = recent[-1]
-    style = read_template("page.css")
     series = find_series(recent)
     n_failed = sum(not each["passed"] for each in recent)
-    page = environment().get_template("trend.html")
-    return str(
-        page.render(
-            policy=content_policy(style, ""),
-            style=Markup(style),
-            svg=Markup,
-            good=last["passed"],
-            word="Passed" if last["passed"] else "Not passed",
-            sentence=tell_last(last),
-            facts=[
-                ("runs", f"{len(recent):,}"),
-                ("not passed", f"{n_failed:,}"),
-                ("first", printable(recent[0]["when"])),
-                ("last", printable(last["when"])),
-                ("rows, last", f"{last['n_rows']:,}"),
-                ("labels", f"{last['n_labels']:,}"),
-                ("K", str(last["k"])),
-            ],
-            strip=draw_strip(recent),
-            plots=[_plot(each, recent) for each in series if each.key not in OTHERS],
-            others=[_plot(each, recent) for each in series if each.key in OTHERS],
-            left_out=len(records) - len(recent),
-            rows=[_row(each) for each in reversed(recent[-MAX_LINES:])],
-            older=max(0, len(recent) - MAX_LINES),
-        )
+    return render_template(
+        "trend.html",
+        good=last["passed"],
+        word="Passed" if last["passed"] else "Not passed",
+        sentence=tell_last(last),
+        facts=[
+            ("runs", f"{len(recent):,}"),
+            ("not passed", f"{n_failed:,}"),
+            ("first", printable(recent[0]["when"])),
+            ("last", printable(last["when"])),
+            ("rows, last", f"{last['n_rows']:,}"),
+            ("labels", f"{last['n_labels']:,}"),
+            ("K", str(last["k"])),
+        ],
+        strip=draw_strip(recent),
+        plots=[_plot(each, recent) for each in series if each.key not in OTHERS],
+        others=[_plot(each, recent) for each in series if each.key in OTHERS],
+        left_out=len(records) - len(recent),
+        rows=[_row(each) for each in reversed(recent[-MAX_LINES:])],
+        older=max(0, len(recent) - MAX_LINES),
     )
 
 
@@ -228,11 +218,9 @@ def draw_series(series: Series, records: Sequence[Record]) -> str:
 
 
 def _draw_grid(axis: Axis, series: Series) -> list[str]:
-    pieces = []
+    pieces: list[str] = []
     for tick in axis.ticks(4):
-        y = axis(tick)
-        pieces.append(line(("0", "100%"), (y, y), "grid"))
-        pieces.append(text(f"{tick:.4g}", x=-8, y=short(y + 4), class_="tick-text end"))
+        pieces += draw_level(tick, f"{tick:.4g}", axis)
     if series.before is not None:
         y = axis(series.before)
         pieces.append(line(("0", "100%"), (y, y), "diagonal"))

@@ -25,6 +25,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from oddslip.adapters import panel_from
+from oddslip.adapters.scorer import Scorer
 from oddslip.errors import InvalidInput
 
 lgb = pytest.importorskip("lightgbm")
@@ -96,6 +97,12 @@ def test_a_single_fitted_classifier_is_a_panel_of_one_label():
     assert panel.scores.shape == (120, 1)
     assert panel.name_of(0) == "a"
     assert panel.positives().counts.sum() == Y[:, 0].sum()
+
+
+def test_float32_probabilities_of_exactly_one_have_finite_log_odds():
+    scorer = Scorer(lambda rows: np.float32([0.0, 0.5, 1.0]), kind="probability")
+    cells = scorer.block(None, "margin").cells
+    np.testing.assert_allclose(cells[:, 0], [logit(1e-12), 0.0, -logit(1e-12)], rtol=1e-4)
 
 
 @pytest.mark.parametrize("always", [0, 1])

@@ -81,8 +81,9 @@ class Scorer:
 
 
 def clipped_log_odds(probabilities: Array) -> Array:
-    """Log-odds of probabilities, clipped at `CLIP` so that they are finite."""
-    inside = np.clip(probabilities, CLIP, 1 - CLIP)
+    """Log-odds of probabilities, clipped at `CLIP` so that they are finite, in float64."""
+    # In float32 the largest clipped probability would be 1.
+    inside = np.clip(np.asarray(probabilities, np.float64), CLIP, 1 - CLIP)
     return np.asarray(np.log(inside) - np.log1p(-inside))
 
 

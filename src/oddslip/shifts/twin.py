@@ -117,7 +117,7 @@ def reorder_saturated(
     k = check_k(k, arm.n_labels)
     keyed: Iterator[tuple[Panel, Array]]
     if order is None:
-        keyed = ((panel, _truth_keys(panel)) for panel in arm.blocks())
+        keyed = ((panel, panel.truths().astype(np.uint32)) for panel in arm.blocks())
     elif isinstance(order, str) and order == "random":
         dice = np.random.default_rng(check_seed(seed))
         keyed = ((panel, _random_keys(panel, dice)) for panel in arm.blocks())
@@ -250,13 +250,6 @@ def _select(
     for label in np.flatnonzero(total):
         low[label] = np.partition(np.concatenate(candidates[label]), rank[label])[rank[label]]
     return low
-
-
-def _truth_keys(panel: Panel) -> Array:
-    positives = panel.positives()
-    keys = np.zeros((panel.n_rows, panel.n_labels), np.uint32)
-    keys[np.repeat(np.arange(panel.n_rows), positives.counts), positives.indices] = 1
-    return keys
 
 
 def _random_keys(panel: Panel, dice: np.random.Generator) -> Array:

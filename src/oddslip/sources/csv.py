@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from oddslip.core.panel import check_names
+from oddslip.core.row_ids import ROW_ID_NAMES
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
 from oddslip.io.files import unreadable
 from oddslip.io.inputs import FileState, check_memory, input_path, unchanged
 from oddslip.io.paths import InputFiles
-from oddslip.sources.frames import ROW_ID_NAMES
 from oddslip.sources.long.roles import FORM, PAIRS_FORM, find_roles
 from oddslip.sources.spool import SpooledBatches
 

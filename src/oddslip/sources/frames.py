@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
-from oddslip.core.row_ids import ROW_ID_NAMES as ROW_ID_NAMES
-from oddslip.core.row_ids import is_frame, row_names
+from oddslip.core.row_ids import ROW_ID_NAMES, is_frame, row_names
 from oddslip.errors import InvalidInput, OddslipError, first_line
 from oddslip.sources.long.roles import looks_long
 

@@ -81,7 +81,13 @@ def read_long(
     import pyarrow.compute as pc
 
     from oddslip.sources.long.table import CELLS
-    from oddslip.sources.parquet.columns import id_cells, name_values, score_cells, truth_cells
+    from oddslip.sources.parquet.columns import (
+        id_cells,
+        line_places,
+        name_values,
+        score_cells,
+        truth_cells,
+    )
     from oddslip.sources.parquet.files import reading
 
     path = files.path
@@ -98,10 +104,7 @@ def read_long(
             column = column.dictionary_encode()
         return column.indices.to_numpy().astype(np.int64), column.dictionary
 
-    def place_of(at: int) -> str:
-        row, label = table.column("row")[at].as_py(), table.column("label")[at].as_py()
-        return f"row {row!r}, label {str(label)!r}"
-
+    place_of = line_places(table)
     rows, row_set = coded("row")
     owned, label_set = coded("label")
     ids = id_cells(pc.cast(row_set, row_set.type))

@@ -20,9 +20,9 @@ from oddslip.sources.batches import Batches
 from oddslip.sources.long.roles import PAIRS_FORM
 from oddslip.sources.long.table import as_long
 from oddslip.sources.parquet.columns import (
-    ID_ROWS,
     LabelIndex,
     PlaceOf,
+    cell_places,
     id_cells,
     is_list,
     is_row_id,
@@ -83,7 +83,7 @@ def read_label_table(
         same_width = pa.types.is_fixed_size_list(kind) and kind.list_size == names.n_labels
         dense = same_width or pa.types.is_boolean(kind.value_type)
         read_lists = _cell_lists if dense else _index_lists
-        ids = _row_ids(files, others[0].name) if others else None
+        ids = read_ids(files, others[0].name if others else None)
         return _join(read_lists(files, lists[0].name, names), names.n_labels, ids)
     return _read_wide(files, label_names)
 
@@ -124,7 +124,7 @@ def _read_wide(files: Batches, label_names: Sequence[str] | None) -> SparseLabel
     if label_names is None and is_numbering(names):  # like scores without names
         names = tuple(sorted(names, key=int))
     ids = next((field.name for field in files.schema if is_row_id(field)), None)
-    return _join(_wide_blocks(files, names), len(names), _row_ids(files, ids) if ids else None)
+    return _join(_wide_blocks(files, names), len(names), read_ids(files, ids))
 
 
 def _wide_blocks(files: Batches, names: tuple[str, ...]) -> Iterator[Positives]:
@@ -132,7 +132,7 @@ def _wide_blocks(files: Batches, names: tuple[str, ...]) -> Iterator[Positives]:
     for batch in files.batches(names, block_rows(len(names), 1)):
         cells = np.empty((batch.num_rows, len(names)), np.bool_)
         for label, name in enumerate(names):
-            cells[:, label] = truth_cells(batch.column(name), _places(first, 1, (name,)))
+            cells[:, label] = truth_cells(batch.column(name), cell_places(first, 1, (name,)))
         yield DenseLabels(cells).positives(0, batch.num_rows)
         first += batch.num_rows
 
@@ -141,7 +141,7 @@ def _cell_lists(files: Batches, column: str, names: _Names) -> Iterator[Positive
     first, width = 0, names.n_labels
     for batch in files.batches([column], block_rows(width, 1)):
         column_cells = list_cells(batch.column(column), width, "labels", first)
-        cells = truth_cells(column_cells, _places(first, width, names.names)).reshape(-1, width)
+        cells = truth_cells(column_cells, cell_places(first, width, names.names)).reshape(-1, width)
         yield DenseLabels(cells).positives(0, batch.num_rows)
         first += batch.num_rows
 
@@ -156,10 +156,6 @@ def _index_lists(files: Batches, column: str, names: _Names) -> Iterator[Positiv
         indices = names.indices(lists.flatten(), place_of) if rows.size else rows
         yield _compress(np.unique(rows * names.n_labels + indices), batch.num_rows, names)
         first += batch.num_rows
-
-
-def _row_ids(files: Batches, column: str) -> Array:
-    return read_ids(files.batches([column], ID_ROWS), column)
 
 
 def _read_pairs(files: Batches, names: _Names, numbered: _Numbers | _Ids) -> SparseLabels:
@@ -259,14 +255,6 @@ def _join(
 ) -> SparseLabels:
     whole = join_positives(parts)
     return SparseLabels(whole.indptr, whole.indices, (len(whole.indptr) - 1, n_labels), ids)
-
-
-def _places(first: int, width: int, names: tuple[str, ...] | None) -> PlaceOf:
-    def place_of(at: int) -> str:
-        row, label = divmod(at, width)
-        return f"row {first + row}, label {str(label) if names is None else names[label]!r}"
-
-    return place_of
 
 
 def _row_places(rows: Array) -> PlaceOf:

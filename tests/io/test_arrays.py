@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from oddslip.core.sparse import read_labels_npz
+from oddslip.core.sparse import read_array
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io import inputs
 from oddslip.io.arrays import read_arrays, read_npy, read_npz
@@ -139,7 +139,7 @@ def test_a_header_that_claims_other_cells_than_there_are_is_refused(tmp_path, na
         read = read_npy
     elif name == "sparse.npz":
         packed(path, raw, method, "indices.npy")
-        read = read_labels_npz
+        read = read_array
     else:
         packed(path, raw, method)
         read = read_npz

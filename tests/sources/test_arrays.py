@@ -87,3 +87,12 @@ def test_a_read_only_array_is_fine():
     scores.flags.writeable = False
     source = ArraySource(Panel(scores))
     assert all(len(block.checked().keys()) for block in source.blocks())
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_label_files_that_are_no_tables_are_refused_also_in_a_list(tmp_path, shape):
+    path = tmp_path / "y.npy"
+    np.save(path, np.ones(shape))
+    for labels in (path, [path, path]):
+        with pytest.raises(InvalidInput, match="labels must be of shape"):
+            open_source(np.zeros((6, 3)), labels)

@@ -479,8 +479,8 @@ class SparsePanel(Panel):
             raise InvalidInput(
                 f"scores must hold at least one row and one label, got shape {shape}."
             )
-        hollow = np.broadcast_to(np.zeros((), cells.dtype), shape)
-        gate = Panel(hollow, kind=kind, label_names=label_names, row_ids=row_ids)
+        scores = no_cells(shape, cells.dtype)
+        gate = Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids)
         if labels is not None:
             gate.add_labels(labels, beside=beside)
         panel: SparsePanel = object.__new__(cls)
@@ -598,6 +598,11 @@ class SparsePanel(Panel):
         block = self.rows(0, self.n_rows)
         block._put(self.positions, self.cells + 0.0, self.shape)
         return block
+
+
+def no_cells(shape: tuple[int, int], dtype: Any = np.float64) -> Array:
+    """Scores of a panel that checks labels and names and whose cells nobody reads: no memory."""
+    return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def _are_wrong(cells: Array, kind: Kind) -> Bools:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
-from oddslip.io.arrays import DAMAGED, read_arrays, read_npz, refusal
+from oddslip.io.arrays import DAMAGED, read_npy, read_npz, refusal, unpack_arrays
 from oddslip.io.inputs import input_path
 
 MOST = 2**31 - 1  # rows or columns: kernels count columns in 32 bits
@@ -116,10 +116,18 @@ def ascends(indptr: Array, indices: Array) -> bool:
     return bool(rises.all())
 
 
-def read_sparse_npz(path: Path) -> Any:
-    """The matrix `scipy.sparse.save_npz` wrote, its arrays checked before scipy sees them."""
+def read_array(path: Path) -> Any:
+    """The array of an .npy or .npz file, or the matrix that `scipy.sparse.save_npz` wrote.
+
+    The arrays of a matrix are checked before scipy sees them.
+    """
+    if path.suffix != ".npz":
+        return read_npy(path)
     try:
-        arrays = {name: _native(array) for name, array in read_arrays(path).items()}
+        with zipfile.ZipFile(input_path(path)) as archive:
+            if not _PARTS & set(archive.namelist()):
+                return read_npz(path)
+            arrays = {name: _native(each) for name, each in unpack_arrays(archive, path).items()}
         return _from_arrays(arrays, str(path))
     except InvalidInput as error:
         raise UnreadableFile(str(error)) from error
@@ -129,6 +137,7 @@ def read_sparse_npz(path: Path) -> Any:
         raise refusal(path, error) from error
 
 
+_PARTS = {"indices.npy", "row.npy", "offsets.npy"}  # one of them is in every saved matrix
 _ARRAYS = {  # of each form, beside its cells
     "csr": ("indices", "indptr"),
     "csc": ("indices", "indptr"),
@@ -361,26 +370,3 @@ def _twice(row: int, label: Any, name_of: Callable[[int], str]) -> str:
 
 def _row_of(indptr: Array, at: int) -> int:
     return int(np.searchsorted(indptr, at, side="right")) - 1
-
-
-def read_sparse(path: Path) -> Any | None:
-    """The matrix that scipy.sparse saved in an .npz file, or None where it holds none."""
-    try:
-        with zipfile.ZipFile(input_path(path)) as archive:
-            names = set(archive.namelist())
-    except OddslipError:
-        raise
-    except DAMAGED as error:
-        raise refusal(path, error) from error
-    return read_sparse_npz(path) if {"indices.npy", "row.npy", "offsets.npy"} & names else None
-
-
-def read_labels_npz(path: Path) -> Any:
-    """Labels from an .npz: a matrix saved by scipy.sparse, or one dense array."""
-    matrix = read_sparse(path)
-    if matrix is not None:
-        return matrix
-    cells = read_npz(path)
-    if cells.ndim != 2:
-        raise UnreadableFile(f"{path} must be of shape (rows, labels), got shape {cells.shape}.")
-    return cells

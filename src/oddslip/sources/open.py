@@ -17,17 +17,15 @@ from oddslip.core.labels import (
     is_nested,
     labels_from_lists,
 )
-from oddslip.core.panel import Kind, Panel, SparsePanel, read_sample_weight
+from oddslip.core.panel import Kind, Panel, SparsePanel, no_cells, read_sample_weight
 from oddslip.core.row_ids import UnorderedNames, is_frame
-from oddslip.core.sparse import read_labels_npz, read_sparse
+from oddslip.core.sparse import read_array
 from oddslip.core.threads import available_threads
 from oddslip.core.types import LabelsLike, ScoresLike
-from oddslip.errors import InvalidInput
-from oddslip.io.arrays import read_npy, read_npz
+from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.paths import InputFiles, find_files, form_of, is_files, is_path
-from oddslip.sources.arrays import ArraySource
+from oddslip.sources.arrays import ArraySource, ChainedSource, check_alike
 from oddslip.sources.base import Source, join_positives
-from oddslip.sources.chained import ChainedSource, check_alike
 from oddslip.sources.frames import is_table, open_table
 from oddslip.sources.sparse import SparseSource, list_sparse, read_long
 from oddslip.sources.views import PartialSource, WeightedSource
@@ -249,8 +247,7 @@ def _open_excluded(exclude: LabelsLike, whole: Source, *, beside: bool) -> Posit
             exclude = open_labels(exclude, whole.label_names, shape=shape, row_ids=ids)
         if is_nested(exclude):  # lists, never cells
             exclude = labels_from_lists(exclude, whole.n_labels, whole.label_names)
-        no_cells = np.broadcast_to(np.zeros(()), shape)
-        panel = Panel(no_cells, label_names=whole.label_names, row_ids=whole.row_ids())
+        panel = Panel(no_cells(shape), label_names=whole.label_names, row_ids=whole.row_ids())
         panel.add_labels(exclude, indexed=whole.indexed, beside=beside)
         return panel.positives()
     except InvalidInput as error:
@@ -276,7 +273,7 @@ def _open_whole(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) 
         if input_files is None or input_files.form != "array":
             files = open_table(scores) if input_files is None else open_columns(input_files)
             return _open_columns(files, labels, options)
-        arrays = [_read_array(file) for file in input_files.files]
+        arrays = [read_array(file) for file in input_files.files]
         if len(arrays) > 1:
             return _open_chain(arrays, input_files.files, labels, options)
         (scores,) = arrays
@@ -355,14 +352,6 @@ def _open_columns(files: Batches, labels: LabelsLike, options: SourceOptions) ->
     return ParquetSource(files, labels, kind=kind, label_names=names, nan=is_partial)
 
 
-def _read_array(path: Path) -> Any:
-    """An array of a file, or the sparse matrix that it holds."""
-    if path.suffix != ".npz":
-        return read_npy(path)
-    matrix = read_sparse(path)
-    return read_npz(path) if matrix is None else matrix
-
-
 def _open_chain(
     arrays: list[Any], files: list[Path], labels: LabelsLike, options: SourceOptions
 ) -> Source:
@@ -373,10 +362,11 @@ def _open_chain(
     kind = panel_options["kind"]
     parts = [ArraySource(Panel(_native(array), kind=kind)) for array in arrays]
     check_alike(parts, files)
+    shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
     if is_file_or_table(labels):
-        shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
         labels = open_labels(labels, options.label_names, shape=shape, row_ids=options.row_ids)
-    return ChainedSource(parts, files, _native(labels), **panel_options)
+    whole = Panel(no_cells(shape, parts[0].dtype), _native(labels), **panel_options)
+    return ChainedSource(parts, whole)
 
 
 def _open_sparse(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) -> SparseSource:
@@ -464,20 +454,23 @@ def open_labels(
             else open_columns(input_files, truths=True, label_names=label_names)
         )
         return read_label_table(files, label_names, shape=shape, row_ids=row_ids)
-    parts = [read_labels_npz(f) if f.suffix == ".npz" else read_npy(f) for f in input_files.files]
+    parts = [read_array(file) for file in input_files.files]
+    for part, file in zip(parts, input_files.files, strict=True):
+        if file.suffix == ".npz" and part.ndim != 2:
+            raise UnreadableFile(f"{file} must be of shape (rows, labels), got shape {part.shape}.")
     return parts[0] if len(parts) == 1 else _stack(parts, input_files.files)
 
 
 def _stack(parts: list[Any], files: list[Any]) -> Any:
     """Labels of several files, stacked by rows. Memory grows with the positives."""
-    widths = [part.shape[-1] for part in parts]
+    checked = [as_labels(_native(part), 0) for part in parts]
+    widths = [labels.shape[1] for labels in checked]
     different = next((at for at, width in enumerate(widths) if width != widths[0]), None)
     if different is not None:
         raise InvalidInput(
             f"all files must have the same labels, but {files[different]} has {widths[different]} "
             f"and {files[0]} has {widths[0]}."
         )
-    checked = [as_labels(_native(part), widths[0]) for part in parts]
     whole = join_positives(labels.positives(0, labels.shape[0]) for labels in checked)
     from scipy.sparse import csr_array
 

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oddslip.core.arguments import as_numbers, check_whole, is_number
-from oddslip.core.panel import Kind, check_k
+from oddslip.core.panel import check_k
 from oddslip.core.types import Floats, Ints, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label, per_label
 from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import Rankings, RankingTally
 from oddslip.sources import Source
-from oddslip.sources.open import Nan, open_rows
+from oddslip.sources.open import RowOptions, open_rows
 
 MIN_PROPENSITY = 1e-150  # sums of inverses stay finite
 Ties = Literal["stable", "expected", "best", "worst"]
@@ -95,17 +95,12 @@ class Scoring:
         return label_propensities(counts, n_rows)
 
 
-class MetricOptions(TypedDict, total=False):
+class MetricOptions(RowOptions, total=False):
     """What every metric takes; see `average_precision_at_k`."""
 
-    kind: Kind | None
-    label_names: Sequence[str] | None
-    exclude: LabelsLike
-    nan: Nan
     ties: Ties
     rows: Rows
     per_row: bool
-    threads: int | None
 
 
 def average_precision_at_k(

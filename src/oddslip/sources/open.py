@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 import numpy as np
 
@@ -45,6 +45,16 @@ class SourceOptions:
     row_ids: Any = None
     exclude: LabelsLike = None
     nan: Nan = "refuse"
+
+
+class RowOptions(TypedDict, total=False):
+    """What the rows of a verb are; see `open_rows`."""
+
+    kind: Kind | None
+    label_names: Sequence[str] | None
+    exclude: LabelsLike
+    nan: Nan
+    threads: int | None
 
 
 # Has the keywords of the verbs, so that each of them passes its own on.

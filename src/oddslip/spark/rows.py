@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +53,15 @@ class Layout(NamedTuple):
     def name_of(self, label: int) -> str:
         """Name of a label; its number where labels have no names."""
         return str(label) if self.label_names is None else self.label_names[label]
+
+
+def check_columns(names: Sequence[str], columns: Mapping[str, object]) -> None:
+    """Reject a column that a table does not have; None is none."""
+    for part, name in columns.items():
+        if name is not None and name not in names:
+            raise InvalidInput(
+                f"{part} must name a column, one of {', '.join(names):.120}, got {name!r:.60}."
+            )
 
 
 def read_panels(batches: Iterable[pa.RecordBatch], layout: Layout) -> Iterator[Panel]:

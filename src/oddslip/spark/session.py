@@ -23,7 +23,7 @@ import pyarrow as pa
 from oddslip.errors import InvalidInput, MissingDependency, OddslipError
 from oddslip.spark.jobs import run_job_batch
 from oddslip.spark.messages import Kinds, Message
-from oddslip.spark.rows import LABEL_FIELDS
+from oddslip.spark.rows import LABEL_FIELDS, check_columns
 from oddslip.spark.tasks import Batches, map_rows, merge_shards, read_rows, tally_rows
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class SparkTable:
 
     def check(self, column: str) -> None:
         """See `oddslip.spark.base.Engine`."""
-        check_column(self.frame, "a column", column)
+        check_columns(self.frame.columns, {"a column": column})
         score_type(self.frame, column)
 
     def attach(self, message: Message, columns: Sequence[str], fields: dict[str, str]) -> DataFrame:
@@ -264,9 +264,7 @@ def grouped(
 
     scores, row_id = scores or "score", row_id or "row"
     roles = {"scores": scores, "row_id": row_id, "label": "label", "labels": labels}
-    for role, name in roles.items():
-        if name is not None:
-            check_column(frame, role, name)
+    check_columns(frame.columns, roles)
     cells = {"label": "label", "score": scores} | ({} if labels is None else {"true": labels})
     fields = [col(_quoted([name])[0]).alias(part) for part, name in cells.items()]
     lists = collect_list(struct(*fields)).alias("scores")
@@ -333,14 +331,6 @@ def first_width(frame: DataFrame, name: str) -> int:
     if row[0] is None or not len(row[0]):
         raise InvalidInput(f"{name} must hold one score per label, got none in the first row.")
     return len(row[0])
-
-
-def check_column(frame: DataFrame, part: str, name: object) -> str:
-    """The name of an existing column."""
-    if not isinstance(name, str) or name not in frame.columns:
-        columns = ", ".join(frame.columns)
-        raise InvalidInput(f"{part} must name a column, one of {columns:.120}, got {name!r:.60}.")
-    return name
 
 
 def _field(frame: DataFrame, name: str) -> Any:

@@ -467,13 +467,11 @@ class SparsePanel(Panel):
         cells: Array,
         n_labels: int,
         *,
-        labels: LabelsLike = None,
         kind: Kind = "probability",
         label_names: Sequence[str] | None = None,
         row_ids: Any = None,
-        beside: bool = False,
     ) -> SparsePanel:
-        """Of checked lists; labels and names pass the gate."""
+        """Of checked lists; names pass the gate."""
         shape = (positions.indptr.size - 1, n_labels)
         if 0 in shape:
             raise InvalidInput(
@@ -481,8 +479,6 @@ class SparsePanel(Panel):
             )
         scores = no_cells(shape, cells.dtype)
         gate = Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids)
-        if labels is not None:
-            gate.add_labels(labels, beside=beside)
         panel: SparsePanel = object.__new__(cls)
         panel._put(positions, cells, shape)
         gate._cut(panel, 0, shape[0])

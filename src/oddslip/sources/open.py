@@ -251,14 +251,11 @@ def _without_cells(whole: Source, options: SourceOptions) -> Source:
 def _open_excluded(exclude: LabelsLike, whole: Source, *, beside: bool) -> Positives:
     """Excluded labels, checked as true labels are."""
     try:
-        shape = (whole.n_rows, whole.n_labels)
-        if is_file_or_table(exclude):
-            ids = whole.row_ids()
-            exclude = open_labels(exclude, whole.label_names, shape=shape, row_ids=ids)
-        if is_nested(exclude):  # lists, never cells
+        if is_nested(exclude) and not is_files(exclude):  # lists, never cells
             exclude = labels_from_lists(exclude, whole.n_labels, whole.label_names)
+        shape = (whole.n_rows, whole.n_labels)
         panel = Panel(no_cells(shape), label_names=whole.label_names, row_ids=whole.row_ids())
-        panel.add_labels(exclude, indexed=whole.indexed, beside=beside)
+        add_labels(panel, exclude, indexed=whole.indexed, beside=beside)
         return panel.positives()
     except InvalidInput as error:
         raise InvalidInput(f"exclude is read as labels are: {error}") from error
@@ -291,11 +288,7 @@ def _open_whole(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) 
     if hasattr(scores, "tocsr"):
         return _open_sparse(scores, labels, options)
     panel, indexed = Panel(scores, **_panel_options(options)), is_frame(scores)
-    if is_file_or_table(labels):
-        shape, ids = panel.scores.shape, panel.row_ids
-        labels = open_labels(labels, panel.label_names, shape=shape, row_ids=ids)
-    if labels is not None:
-        panel.add_labels(_native(labels), indexed=indexed, beside=row_ids is not None)
+    add_labels(panel, labels, indexed=indexed, beside=row_ids is not None)
     source = ArraySource(panel)
     source.indexed = indexed
     return source
@@ -355,11 +348,11 @@ def _open_columns(files: Batches, labels: LabelsLike, options: SourceOptions) ->
         raise InvalidInput(
             f"row_ids must be a column of {files.path}, got them apart. Add a column row_id."
         )
-    kind, names, is_partial = options.kind, options.label_names, options.nan == "absent"
+    names, is_partial = options.label_names, options.nan == "absent"
     files = as_long(files, label_names=names)
     if is_partial and is_long(files.schema):
-        return _open_long(files, labels, kind, names)
-    return ParquetSource(files, labels, kind=kind, label_names=names, nan=is_partial)
+        return _open_long(files, labels, options)
+    return ParquetSource(files, labels, kind=options.kind, label_names=names, nan=is_partial)
 
 
 def _open_chain(
@@ -373,44 +366,41 @@ def _open_chain(
     parts = [ArraySource(Panel(_native(array), kind=kind)) for array in arrays]
     check_alike(parts, files)
     shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
-    if is_file_or_table(labels):
-        labels = open_labels(labels, options.label_names, shape=shape, row_ids=options.row_ids)
-    whole = Panel(no_cells(shape, parts[0].dtype), _native(labels), **panel_options)
+    whole = Panel(no_cells(shape, parts[0].dtype), **panel_options)
+    add_labels(whole, labels, beside=options.row_ids is not None)
     return ChainedSource(parts, whole)
 
 
 def _open_sparse(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) -> SparseSource:
-    shape = scores.shape
-    positions, cells = list_sparse(scores)
-    if is_file_or_table(labels):
-        labels = open_labels(labels, options.label_names, shape=shape, row_ids=options.row_ids)
-    panel = SparsePanel.of(
-        positions,
-        cells,
-        int(shape[1]),
-        labels=_native(labels),
-        **_panel_options(options),
-        beside=True,
-    )
+    panel = SparsePanel.of(*list_sparse(scores), int(scores.shape[1]), **_panel_options(options))
+    add_labels(panel, labels, beside=True)
     return SparseSource(panel)
 
 
-def _open_long(
-    files: Batches, labels: LabelsLike, kind: Kind | None, label_names: Sequence[str] | None
-) -> SparseSource:
+def _open_long(files: Batches, labels: LabelsLike, options: SourceOptions) -> SparseSource:
     from oddslip.sources.long.table import check_long
     from oddslip.sources.parquet.source import stored_kind
 
     check_long(files)
-    kind, kind_is_stored = stored_kind(files, kind)
-    stored = is_file_or_table(labels)
-    source = read_long(files, None if stored else labels, kind, label_names)
-    if stored:
-        shape, ids = (source.n_rows, source.n_labels), source.row_ids()
-        labels = open_labels(labels, source.label_names, shape=shape, row_ids=ids)
-        source = read_long(files, labels, kind, label_names)
+    kind, kind_is_stored = stored_kind(files, options.kind)
+    panel = read_long(files, kind, options.label_names)
+    if labels is not None and panel.labels is not None:
+        raise InvalidInput(f"labels must come from one place, but {files.path} holds some as well.")
+    add_labels(panel, labels)
+    source = SparseSource(panel)
     source.kind_is_stored = kind_is_stored
     return source
+
+
+def add_labels(
+    panel: Panel, labels: LabelsLike, *, indexed: bool = False, beside: bool = False
+) -> None:
+    """Open the true labels of a panel, if there are any: see `Panel.add_labels`."""
+    if is_file_or_table(labels):
+        shape, ids = (panel.n_rows, panel.n_labels), panel.row_ids
+        labels = open_labels(labels, panel.label_names, shape=shape, row_ids=ids)
+    if labels is not None:
+        panel.add_labels(_native(labels), indexed=indexed, beside=beside)
 
 
 def is_spark(thing: Any) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_names
 from oddslip.core.sparse import as_rows, ascends
-from oddslip.core.types import Array, Ints, LabelsLike
+from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput
 from oddslip.sources.base import BLOCK_BYTES, Source, block_rows
 
@@ -73,9 +73,7 @@ def list_sparse(matrix: Any) -> tuple[Positives, Array]:
     return Positives(indptr, indices.astype(np.int32)), np.ascontiguousarray(cells)
 
 
-def read_long(
-    files: Any, labels: LabelsLike, kind: Kind, names: Sequence[str] | None
-) -> SparseSource:
+def read_long(files: Any, kind: Kind, names: Sequence[str] | None) -> SparsePanel:
     """A long table in any order, whose rows hold some labels each. A null score is absent."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -120,23 +118,19 @@ def read_long(
     lines = Positives(np.concatenate([[0], ends]), owned[order].astype(np.int32))
     scores = score_cells(table.column("score").combine_chunks(), place_of, null_absent=True)[order]
     there = ~np.isnan(scores)
-    if "true" in columns:
-        if labels is not None:
-            raise InvalidInput(f"labels must come from one place, but {path} holds some as well.")
-        true = truth_cells(table.column("true").combine_chunks(), place_of)[order]
-        labels = SparseLabels(*lines.filter(true & there), (len(row_set), len(label_order)))
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
     panel = SparsePanel.of(
         lines.filter(there),
         scores[there].astype(dtype),
         len(label_order),
-        labels=labels,
         kind=kind,
         label_names=label_order,
         row_ids=ids,
-        beside="true" in columns,
     )
-    return SparseSource(panel)
+    if "true" in columns:
+        true = truth_cells(table.column("true").combine_chunks(), place_of)[order]
+        panel.labels = SparseLabels(*lines.filter(true & there), panel.shape)
+    return panel
 
 
 def _order_labels(

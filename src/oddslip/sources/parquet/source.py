@@ -16,7 +16,7 @@ from oddslip.sources.base import Source, join_positives
 from oddslip.sources.batches import Batches
 from oddslip.sources.long.sorting import is_scattered, sort_cells
 from oddslip.sources.long.table import LongTable, check_long, is_long
-from oddslip.sources.open import is_file_or_table, open_labels
+from oddslip.sources.open import add_labels
 from oddslip.sources.parquet.files import KIND_KEY, ParquetFiles
 from oddslip.sources.parquet.list import ListTable, score_list
 from oddslip.sources.parquet.wide import WideTable
@@ -77,12 +77,9 @@ class ParquetSource(Source):
         self.kind, self.label_names, self.dtype = kind, self.table.names, self.table.dtype
         shape = (self.n_rows, self.n_labels)
         ids = None if labels is None else self.table.row_ids()
-        if is_file_or_table(labels):
-            labels = open_labels(labels, self.label_names, shape=shape, row_ids=ids)
         scores = no_cells(shape, self.dtype)
         self._whole = Panel(scores, kind=kind, label_names=self.label_names, row_ids=ids)
-        if labels is not None:
-            self._whole.add_labels(labels)
+        add_labels(self._whole, labels)
         self.label_names = self._whole.label_names
         self.has_labels = labels is not None or self.table.has_labels
 

@@ -428,8 +428,8 @@ def _open_spark(table: Any, engine: Any, *, row_ids: Any, **columns: Any) -> Sou
 
 
 def is_file_or_table(thing: Any) -> bool:
-    """Whether this is a path, or a table of another library."""
-    return is_files(thing) or is_table(thing)
+    """Whether this is a path, or a table of another library; arrays are neither."""
+    return not isinstance(thing, np.ndarray) and (is_files(thing) or is_table(thing))
 
 
 def open_labels(

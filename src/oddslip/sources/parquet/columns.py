@@ -82,6 +82,14 @@ class LabelIndex:
             raise InvalidInput(f"{rule}, got {show_value(column[at])} at {place_of(at)}.")
         return indices.astype(np.int64)
 
+    def indices_of_lists(self, lists: Any, first_row: int) -> tuple[Ints, Ints]:
+        """Row of each listed label within a batch, and its index; no list lists no label."""
+        lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
+        rows = np.repeat(np.arange(len(lists)), lengths)
+        if not rows.size:
+            return rows, rows
+        return rows, self.indices(lists.flatten(), lambda at: f"row {first_row + int(rows[at])}")
+
 
 def ordered_labels(names: list[str]) -> tuple[str, ...]:
     """Labels of a long table: integers by value, other names as they first come.

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from oddslip.core.labels import DenseLabels, Positives, SparseLabels
 from oddslip.core.panel import check_names
@@ -149,11 +148,7 @@ def _cell_lists(files: Batches, column: str, names: _Names) -> Iterator[Positive
 def _index_lists(files: Batches, column: str, names: _Names) -> Iterator[Positives]:
     first = 0
     for batch in files.batches([column], PAIRS):
-        lists = batch.column(column)
-        lengths = pc.list_value_length(lists).fill_null(0).to_numpy()  # no list, no true label
-        rows = np.repeat(np.arange(batch.num_rows), lengths)
-        place_of = _row_places(rows + first)
-        indices = names.indices(lists.flatten(), place_of) if rows.size else rows
+        rows, indices = names.indices_of_lists(batch.column(column), first)
         yield _compress(np.unique(rows * names.n_labels + indices), batch.num_rows, names)
         first += batch.num_rows
 

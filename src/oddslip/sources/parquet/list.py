@@ -125,22 +125,17 @@ class ListTable:
 
     def _truths_of_lists(self, lists: Any, first: int) -> Bools:
         """0/1 cells of lists of true labels; a row without a list has none."""
-        lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
-        rows = np.repeat(np.arange(len(lists)), lengths)
+        rows, indices = LabelIndex(self.names, self.n_labels).indices_of_lists(lists, first)
         truths = np.zeros((len(lists), self.n_labels), np.bool_)
-        if rows.size:
-            label_index = LabelIndex(self.names, self.n_labels)
-            indices = label_index.indices(
-                lists.flatten(), lambda at: f"row {first + int(rows[at])}"
+        truths[rows, indices] = True
+        lengths = np.bincount(rows, minlength=len(lists))
+        twice = np.flatnonzero(truths.sum(axis=1) < lengths)
+        if twice.size:
+            raise InvalidInput(
+                f"labels must list a true label once, got one twice at row "
+                f"{first + int(twice[0])}. Cells of 0/1 must be one per label, "
+                f"{self.n_labels}, in every row."
             )
-            truths[rows, indices] = True
-            twice = np.flatnonzero(truths.sum(axis=1) < lengths)
-            if twice.size:
-                raise InvalidInput(
-                    f"labels must list a true label once, got one twice at row "
-                    f"{first + int(twice[0])}. Cells of 0/1 must be one per label, "
-                    f"{self.n_labels}, in every row."
-                )
         return truths
 
     def row_ids(self) -> Array | None:

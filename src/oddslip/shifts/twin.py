@@ -117,7 +117,11 @@ def reorder_saturated(
         keyed = ((panel, panel.truths().astype(np.uint32)) for panel in arm.blocks())
     elif isinstance(order, str) and order == "random":
         dice = np.random.default_rng(check_seed(seed))
-        keyed = ((panel, _random_keys(panel, dice)) for panel in arm.blocks())
+        keyed = (
+            # Below 2^31, so that moving them up by one stays within their type.
+            (panel, dice.integers(2**31, size=(panel.n_rows, panel.n_labels)).astype(np.uint32))
+            for panel in arm.blocks()
+        )
     else:
         twin = open_twin(order, order_kind, arm, what="weighted and order")
         keyed = ((panel, other.checked().keys()) for panel, other in pair_blocks(arm, twin))
@@ -182,11 +186,6 @@ def _inside(panel: Panel) -> Bools:
     if panel.kind == "probability":
         return np.asarray((panel.scores > EDGE) & (panel.scores < 1 - EDGE))
     return np.asarray(np.abs(panel.scores) < np.log1p(-EDGE) - np.log(EDGE))
-
-
-def _random_keys(panel: Panel, dice: np.random.Generator) -> Array:
-    # Numbers below 2^31, so that moving them up by one stays within their type.
-    return dice.integers(2**31, size=(panel.n_rows, panel.n_labels)).astype(np.uint32)
 
 
 def _rank(panel: Panel, order: Array, k: int) -> NDArray[np.int32]:

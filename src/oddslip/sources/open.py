@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
@@ -189,24 +189,11 @@ def open_source(
     >>> source.n_rows, source.n_labels
     (1, 3)
     """
+    options = SourceOptions(kind, label_names, row_ids, exclude, nan)
     spark = {"row_id": row_id, "unweighted": unweighted}
     if engine is not None or is_spark(table):
-        if exclude is not None or nan != "refuse":
-            raise InvalidInput("exclude and nan go with rows of this machine, got a Spark table.")
-        if columns is not None:
-            raise InvalidInput(
-                "columns of a Spark table are named by scores, labels and row_id, got columns."
-            )
-        return _open_spark(
-            table,
-            engine,
-            scores=scores,
-            labels=labels,
-            row_ids=row_ids,
-            kind=kind,
-            label_names=label_names,
-            **spark,
-        )
+        spark |= {"scores": scores, "labels": labels}
+        return _open_spark(table, engine, columns, spark, options)
     for name, column in spark.items():
         if column is not None:
             raise InvalidInput(
@@ -222,7 +209,7 @@ def open_source(
         labels, exclude = (
             _open_long_columns(values, columns, truths=True) for values in (labels, exclude)
         )
-    options = SourceOptions(kind, label_names, row_ids, exclude, nan)
+        options = replace(options, exclude=exclude)
     return _without_cells(_open_whole(scores, labels, options), options)
 
 
@@ -270,10 +257,8 @@ def _open_whole(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) 
                 f"a {type(scores).__name__} brings its own labels, kind and names; "
                 "pass it alone, or pass its scores instead."
             )
-        if isinstance(scores, SparsePanel):
-            scores = SparseSource(scores)
-        elif isinstance(scores, Panel):
-            scores = ArraySource(scores)
+        if isinstance(scores, Panel):
+            scores = _source_of(scores)
         return _with_ordered_names(scores)
     if is_file_or_table(scores):
         input_files = find_files(scores) if is_files(scores) else None
@@ -292,6 +277,14 @@ def _open_whole(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) 
     source = ArraySource(panel)
     source.indexed = indexed
     return source
+
+
+def _source_of(panel: Panel) -> Source:
+    """The source of a panel, whose rows are numbered from 0 also where it was cut from another."""
+    if panel.first_row:
+        panel = panel.rows(0, panel.n_rows)
+        panel.first_row, panel._row_keys = 0, None
+    return SparseSource(panel) if isinstance(panel, SparsePanel) else ArraySource(panel)
 
 
 def _panel_options(options: SourceOptions) -> dict[str, Any]:
@@ -408,16 +401,26 @@ def is_spark(thing: Any) -> bool:
     return type(thing).__module__.startswith("pyspark.sql") and hasattr(thing, "mapInArrow")
 
 
-def _open_spark(table: Any, engine: Any, *, row_ids: Any, **columns: Any) -> Source:
+def _open_spark(
+    table: Any, engine: Any, long_columns: Any, columns: dict[str, Any], options: SourceOptions
+) -> Source:
+    """A table that Spark reads; ``columns`` are those of its rows, by their roles."""
     from oddslip.sources.table import open_files, open_table
 
-    if row_ids is not None:
+    if options.exclude is not None or options.nan != "refuse":
+        raise InvalidInput("exclude and nan go with rows of this machine, got a Spark table.")
+    if long_columns is not None:
+        raise InvalidInput(
+            "columns of a Spark table are named by scores, labels and row_id, got columns."
+        )
+    if options.row_ids is not None:
         raise InvalidInput("rows of a table are named by a column, got row_ids. Pass row_id=...")
     for name in ("scores", "labels"):
         if columns[name] is not None and not isinstance(columns[name], str):
             raise InvalidInput(
                 f"{name} must name a column of the table, got {columns[name]!r:.60}."
             )
+    columns |= {"kind": options.kind, "label_names": options.label_names}
     if engine is None:
         return open_table(table, **columns)
     if not is_path(table):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from oddslip.errors import InvalidInput, MissingDependency, OddslipError
+from oddslip.errors import InvalidInput, MissingDependency, OddslipError, first_line
 from oddslip.spark.jobs import run_job_batch
 from oddslip.spark.messages import Kinds, Message
 from oddslip.spark.rows import LABEL_FIELDS, check_columns
@@ -233,7 +233,7 @@ def start_session(master: str = "local[*]", **config: object) -> SparkSession:
     except Exception as error:
         raise InvalidInput(
             f"master must name a Spark cluster that answers, got {master!r:.80} "
-            f"({_first_line(error)}). Is Java 17 installed, and the master running?"
+            f"({first_line(error)}). Is Java 17 installed, and the master running?"
         ) from error
     if not connect:
         session.sparkContext.setLogLevel("ERROR")
@@ -342,11 +342,6 @@ def _quoted(columns: Sequence[str]) -> list[str]:
     return ["`" + name.replace("`", "``") + "`" for name in columns]
 
 
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:200]
-
-
 def _explain(error: Exception) -> OddslipError:
     """Our error with the one informative line of Spark's error."""
     text = str(error)
@@ -363,7 +358,7 @@ def _explain(error: Exception) -> OddslipError:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("at ")]  # Java's stack
     informative = [line for line in lines if "Error" in line or "Exception" in line]
-    cause = (informative[-1] if informative else _first_line(error))[:300]
+    cause = (informative[-1] if informative else first_line(error))[:300]
     return SparkFailed(f"a Spark job failed: {cause}")
 
 

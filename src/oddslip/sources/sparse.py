@@ -78,6 +78,7 @@ def read_long(files: Any, kind: Kind, names: Sequence[str] | None) -> SparsePane
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from oddslip.sources.batches import reading
     from oddslip.sources.long.table import CELLS
     from oddslip.sources.parquet.columns import (
         id_cells,
@@ -86,11 +87,11 @@ def read_long(files: Any, kind: Kind, names: Sequence[str] | None) -> SparsePane
         score_cells,
         truth_cells,
     )
-    from oddslip.sources.parquet.files import reading
+    from oddslip.sources.parquet.files import DAMAGED
 
     path = files.path
     columns = [name for name in ("row", "label", "score", "true") if name in files.schema.names]
-    with reading(path):
+    with reading(path, DAMAGED):
         table = pa.Table.from_batches(list(files.batches(columns, CELLS))).combine_chunks()
     for name in ("row", "label"):
         if table.column(name).null_count:

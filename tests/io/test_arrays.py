@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from oddslip.core.panel import FileRows
 from oddslip.core.sparse import read_array
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io import inputs
@@ -30,7 +31,7 @@ def test_a_file_is_not_read_before_its_cells_are_used(tmp_path, save):
     source = open_source(path)
     assert isinstance(source.panel.scores, FileArray)
     (block,) = source.blocks()
-    assert block._cells is None
+    assert isinstance(block._scores, FileRows)
     assert np.array_equal(block.scores, SCORES)
 
 

@@ -352,9 +352,12 @@ class Panel:
 
     def positives(self) -> Positives:
         """True labels of every row; refuses a panel without labels or cells that are not 0/1."""
+        return self._present(self._need_labels().positives(0, self.n_rows, self.name_of))
+
+    def _need_labels(self) -> Labels:
         if self.labels is None:
             raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
-        return self._present(self.labels.positives(0, self.n_rows, self.name_of))
+        return self.labels
 
     @property
     def absent(self) -> Positives | None:
@@ -428,9 +431,7 @@ class Panel:
 
     def truths(self) -> NDArray[np.uint8]:
         """The same as 0/1 cells of the shape of the scores."""
-        if self.labels is None:
-            raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
-        cells = self.labels.truths(0, self.n_rows, self.name_of)
+        cells = self._need_labels().truths(0, self.n_rows, self.name_of)
         there = self.present()
         return cells if there is None else cells * there
 

@@ -71,13 +71,13 @@ def read_label_table(
     columns = set(files.schema.names)
     row = "row_id" if "row_id" in columns else "row"
     if {row, "label"} <= columns <= {row, "label", "true"}:
-        names = _Names(files, label_names, shape)
+        names = _index_labels(files, label_names, shape)
         rows = _Numbers(files, row, shape) if row_ids is None else _Ids(files, row, row_ids)
         return _read_pairs(files, names, rows)
     lists = [field for field in files.schema if is_list(field.type)]
     others = [field for field in files.schema if not is_list(field.type)]
     if len(lists) == 1 and all(is_row_id(field) for field in others):
-        names = _Names(files, label_names, shape)
+        names = _index_labels(files, label_names, shape)
         kind = lists[0].type
         same_width = pa.types.is_fixed_size_list(kind) and kind.list_size == names.n_labels
         dense = same_width or pa.types.is_boolean(kind.value_type)
@@ -87,22 +87,19 @@ def read_label_table(
     return _read_wide(files, label_names)
 
 
-class _Names(LabelIndex):
+def _index_labels(
+    files: Batches, label_names: Sequence[str] | None, shape: tuple[int, ...] | None
+) -> LabelIndex:
     """Labels of a file that does not hold their number."""
-
-    def __init__(
-        self,
-        files: Batches,
-        label_names: Sequence[str] | None,
-        shape: tuple[int, ...] | None,
-    ) -> None:
-        names = None if label_names is None else check_names(label_names, len(label_names))
-        if names is None and shape is None:
-            raise InvalidInput(
-                f"{files.path} lists true labels only, so the number of labels must be known. "
-                "Pass label_names, or the scores as well."
-            )
-        super().__init__(names, len(names) if names is not None else int((shape or (0, 0))[1]))
+    names = None if label_names is None else check_names(label_names, len(label_names))
+    if names is not None:
+        return LabelIndex(names, len(names))
+    if shape is None:
+        raise InvalidInput(
+            f"{files.path} lists true labels only, so the number of labels must be known. "
+            "Pass label_names, or the scores as well."
+        )
+    return LabelIndex(None, int(shape[1]))
 
 
 def _read_wide(files: Batches, label_names: Sequence[str] | None) -> SparseLabels:
@@ -136,7 +133,7 @@ def _wide_blocks(files: Batches, names: tuple[str, ...]) -> Iterator[Positives]:
         first += batch.num_rows
 
 
-def _cell_lists(files: Batches, column: str, names: _Names) -> Iterator[Positives]:
+def _cell_lists(files: Batches, column: str, names: LabelIndex) -> Iterator[Positives]:
     first, width = 0, names.n_labels
     for batch in files.batches([column], block_rows(width, 1)):
         column_cells = list_cells(batch.column(column), width, "labels", first)
@@ -145,7 +142,7 @@ def _cell_lists(files: Batches, column: str, names: _Names) -> Iterator[Positive
         first += batch.num_rows
 
 
-def _index_lists(files: Batches, column: str, names: _Names) -> Iterator[Positives]:
+def _index_lists(files: Batches, column: str, names: LabelIndex) -> Iterator[Positives]:
     first = 0
     for batch in files.batches([column], PAIRS):
         rows, indices = names.indices_of_lists(batch.column(column), first)
@@ -153,7 +150,7 @@ def _index_lists(files: Batches, column: str, names: _Names) -> Iterator[Positiv
         first += batch.num_rows
 
 
-def _read_pairs(files: Batches, names: _Names, numbered: _Numbers | _Ids) -> SparseLabels:
+def _read_pairs(files: Batches, names: LabelIndex, numbered: _Numbers | _Ids) -> SparseLabels:
     pairs, n_rows = [np.empty(0, np.int64)], numbered.n_rows
     for batch in files.batches(files.schema.names, PAIRS):
         rows = numbered.numbers(batch.column(numbered.column))
@@ -238,7 +235,7 @@ def _row_numbers(column: Any, n_rows: int) -> Ints:
     return rows.astype(np.int64)
 
 
-def _compress(keys: Ints, n_rows: int, names: _Names) -> Positives:
+def _compress(keys: Ints, n_rows: int, names: LabelIndex) -> Positives:
     """Positives from sorted, distinct keys row * n_labels + label."""
     rows, indices = np.divmod(keys, names.n_labels)
     indptr = np.searchsorted(rows, np.arange(n_rows + 1))

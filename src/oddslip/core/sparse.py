@@ -31,8 +31,14 @@ MOST = 2**31 - 1  # rows or columns: kernels count columns in 32 bits
 MAX_EMPTY = 2**27  # rows of a file beyond its cells: a few bytes could claim billions of rows
 
 
-def check_sparse(matrix: Any, what: str) -> None:
-    """Refuse a scipy.sparse matrix whose arrays point outside of it; ``what`` names it."""
+def check_sparse(matrix: Any, what: str) -> Any:
+    """A sparse matrix as scipy's, or an error where its arrays point outside of it.
+
+    ``what`` names it. One of scipy comes back as it is.
+    """
+    from scipy.sparse import issparse
+
+    matrix = matrix if issparse(matrix) else matrix.tocsr()
     shape = getattr(matrix, "shape", ())
     check = _CHECKS.get(getattr(matrix, "format", ""))
     if check is None or len(shape) != 2:
@@ -43,23 +49,19 @@ def check_sparse(matrix: Any, what: str) -> None:
     rows, columns = _sides(shape, what)
     _check_numbers(matrix.dtype, what)
     check(matrix, rows, columns, what)
+    return matrix
 
 
 def as_rows(matrix: Any, what: str) -> Any:
     """A checked matrix as CSR. Cells stored twice stay apart, except those of COO."""
-    matrix = _of_scipy(matrix)
-    check_sparse(matrix, what)
-    return _fresh(matrix).tocsr()
+    return _fresh(check_sparse(matrix, what)).tocsr()
 
 
 def as_features(matrix: Any) -> Any:
     """A checked matrix of numbers as CSR or CSC, each cell stored once, in order."""
     from scipy.sparse import csc_matrix, csr_matrix
 
-    matrix = _of_scipy(matrix)
-    check_sparse(matrix, "X")
-    if matrix.dtype.kind not in "biuf":
-        raise InvalidInput(f"X must hold numbers, got a sparse matrix of dtype {matrix.dtype}.")
+    matrix = check_sparse(matrix, "X")
     # Matrices, not arrays: the boosters know only those. Their cells are shared.
     form = csc_matrix if matrix.format == "csc" else csr_matrix
     rows = form(_fresh(matrix))
@@ -76,8 +78,7 @@ def as_features(matrix: Any) -> Any:
 
 def label_rows(matrix: Any, name_of: Callable[[int], str] = str) -> tuple[Ints, NDArray[np.int32]]:
     """``indptr`` and ascending ``indices`` of the true cells of a checked 0/1 matrix."""
-    matrix = _of_scipy(matrix)
-    check_sparse(matrix, "labels")
+    matrix = check_sparse(matrix, "labels")
     if matrix.format == "coo":
         _check_once(matrix, name_of)
     rows = _fresh(matrix).tocsr()
@@ -176,13 +177,6 @@ def _from_arrays(arrays: Mapping[str, Array], what: str) -> Any:
 
 def _native(array: Array) -> Array:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
-def _of_scipy(matrix: Any) -> Any:
-    """Another library's sparse matrix as scipy's; scipy's own as it is."""
-    from scipy.sparse import issparse
-
-    return matrix if issparse(matrix) else matrix.tocsr()
 
 
 def _fresh(matrix: Any) -> Any:

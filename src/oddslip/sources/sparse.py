@@ -58,8 +58,6 @@ def list_sparse(matrix: Any) -> tuple[Positives, Array]:
     """Labels and scores of the stored cells of a scipy.sparse matrix, in order."""
     rows = as_rows(matrix, "scores")
     indptr, indices, cells = rows.indptr.astype(np.int64), rows.indices, rows.data
-    if cells.dtype.kind not in "biuf":
-        raise InvalidInput(f"scores must be numbers, got a sparse matrix of {cells.dtype}.")
     if not ascends(rows.indptr, rows.indices):
         owners = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
         order = np.lexsort((indices, owners))

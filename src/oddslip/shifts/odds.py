@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oddslip.core.panel import Kind, Panel
+from oddslip.core.threads import check_all_rows
 from oddslip.core.types import Array, Floats, ScoresLike
 from oddslip.core.weights import balance_ratios, check_weights
 from oddslip.sources import Source
@@ -160,10 +161,9 @@ def _shift(scores: ScoresLike, weights: ArrayLike, kind: Kind | None, *, invert:
 def _gather(source: Source, dtype: np.dtype[Any], fill: Callable[[Array, Array], None]) -> Array:
     """A new array, filled block by block."""
     scores = np.empty((source.n_rows, source.n_labels), dtype)
-
-    def fill_rows(panel: Panel) -> None:
-        fill(panel.checked().scores, scores[panel.first_row : panel.first_row + panel.n_rows])
-
-    for _ in source.map(fill_rows, what="computing log-odds"):
-        pass
+    start = 0
+    for block in source.blocks():
+        fill(block.checked().scores, scores[start : start + block.n_rows])
+        start += block.n_rows
+    check_all_rows(start, source.n_rows)
     return scores

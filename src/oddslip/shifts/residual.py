@@ -206,7 +206,9 @@ def residual(
     arm = open_rows(weighted, kind=kind)
     twin = open_twin(unweighted, unweighted_kind, arm)
     tally = ResidualTally(check_weights(weights, arm.n_labels, label_names=arm.label_names))
-    return TwinnedSource(arm, twin).run(tally, what="comparing arms").result()
+    pair = TwinnedSource(arm, twin)
+    pair.threads = 1  # no argument says how many
+    return pair.run(tally, what="comparing arms").result()
 
 
 class ResidualTally(MergeableTally):

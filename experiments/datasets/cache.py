@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import issparse, save_npz
 
 from experiments.datasets.recommendation import Period, Recommendation
-from oddslip.core.sparse import read_sparse_npz
+from oddslip.core.sparse import read_array
 from oddslip.errors import UnreadableFile
 from oddslip.io.arrays import map_npy
 from oddslip.io.files import disk_full_message, flush, hash_file, lock, scratch_folder
@@ -224,5 +224,5 @@ def load_rows(folder: Path) -> Recommendation:
 def _load_matrix(folder: Path, name: str) -> Any:
     sparse = folder / f"{name}.npz"
     if sparse.exists():
-        return read_sparse_npz(sparse)
+        return read_array(sparse)
     return map_npy(folder / f"{name}.npy")

@@ -78,7 +78,6 @@ def write_scores(
         return
     import pyarrow as pa
 
-    _check_text(names)
     value = pa.from_numpy_dtype(dtype)
     schema = pa.schema([("scores", pa.list_(value, n_labels))])
     metadata = {} if names is None else {"oddslip.label_names": json.dumps(names)}
@@ -141,7 +140,6 @@ def write_ranking(
         return
     import pyarrow as pa
 
-    _check_text(label_names)
     names = None if label_names is None else pa.array([str(name) for name in label_names])
     ids = _as_ids(row_ids, n_rows)
     fields = [
@@ -176,17 +174,6 @@ def check_ending(path: Path) -> str:
             f"{path} must end in .npy, .csv or .parquet, got {path.suffix or 'no ending'!r}."
         )
     return path.suffix
-
-
-def _check_text(names: Sequence[str] | None) -> None:
-    """Reject names with half of a surrogate pair, which Parquet cannot hold."""
-    for name in names or ():
-        try:
-            str(name).encode()
-        except UnicodeEncodeError:
-            raise InvalidInput(
-                f"label_names must be text in UTF-8 for a table, got {name!r:.60}. Write .npy."
-            ) from None
 
 
 def _as_ids(row_ids: Any, n_rows: int) -> Any:
@@ -253,7 +240,6 @@ def _write_ranking_csv(
                 arrays.append(pa.array(cells, mask=labels[:, slot] < 0))
         return arrays
 
-    _check_text(label_names)
     _write_csv(path, parts, shape, header, row_ids, "row", columns, numbered=True)
 
 
@@ -275,7 +261,6 @@ def _write_csv(
 
     from oddslip.sources.csv import escape_formula
 
-    _check_text(header)
     ids = _as_ids(row_ids, shape[0])
     if ids is not None and pa.types.is_string(ids.type):
         ids = pa.array([None if text is None else escape_formula(text) for text in ids.to_pylist()])

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from oddslip.adapters.features import as_features, read_features
 from oddslip.core.labels import labels_from_sparse
-from oddslip.core.sparse import ascends, read_labels_npz, read_sparse_npz
+from oddslip.core.sparse import ascends, read_array
 from oddslip.errors import InvalidInput, UnreadableFile
 
 ATTACKS = Path(__file__).parents[1] / "attacks"
@@ -59,9 +59,7 @@ def test_features_of_every_format_are_the_cells_they_store(kind):
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
 def test_files_of_every_format_are_read_as_scipy_wrote_them(kind, tmp_path):
     sp.save_npz(tmp_path / "cells.npz", good(kind))
-    assert np.array_equal(
-        cells_of(labels_from_sparse(read_labels_npz(tmp_path / "cells.npz"))), DENSE
-    )
+    assert np.array_equal(cells_of(labels_from_sparse(read_array(tmp_path / "cells.npz"))), DENSE)
     assert np.array_equal(read_features(tmp_path / "cells.npz").toarray(), DENSE)
 
 
@@ -70,7 +68,7 @@ def test_a_file_of_the_other_byte_order_is_read(tmp_path):
     arrays = {name: getattr(matrix, name) for name in ("indptr", "indices", "data")}
     swapped = {name: a.astype(a.dtype.newbyteorder(">")) for name, a in arrays.items()}
     np.savez(tmp_path / "swapped.npz", format=b"csr", shape=matrix.shape, **swapped)
-    assert np.array_equal(read_sparse_npz(tmp_path / "swapped.npz").toarray(), DENSE)
+    assert np.array_equal(read_array(tmp_path / "swapped.npz").toarray(), DENSE)
 
 
 def test_indices_of_a_row_in_any_order_are_the_same_labels():
@@ -129,7 +127,7 @@ def test_a_file_of_python_objects_is_refused(tmp_path):
         indptr=[0, 1],
     )
     with pytest.raises(UnreadableFile, match="never loaded"):
-        read_sparse_npz(tmp_path / "objects.npz")
+        read_array(tmp_path / "objects.npz")
 
 
 @pytest.mark.parametrize("missing", ["format", "shape", "data", "indices", "indptr"])
@@ -140,7 +138,7 @@ def test_a_file_without_one_of_its_arrays_is_refused(missing, tmp_path):
     del arrays[missing]
     np.savez(tmp_path / "part.npz", **arrays)
     with pytest.raises(UnreadableFile):
-        read_sparse_npz(tmp_path / "part.npz")
+        read_array(tmp_path / "part.npz")
 
 
 @pytest.mark.parametrize("kind", ["csc", "coo", "dia"])
@@ -151,7 +149,7 @@ def test_a_few_bytes_that_claim_billions_of_rows_are_refused_before_memory_is_ta
     arrays |= {"format": np.array(kind.encode()), "shape": np.array([2**31 - 1, matrix.shape[1]])}
     np.savez(tmp_path / "claims.npz", **arrays)
     with pytest.raises(UnreadableFile, match="rows more than cells"):
-        read_sparse_npz(tmp_path / "claims.npz")
+        read_array(tmp_path / "claims.npz")
 
 
 def test_rising_within_rows_is_all_that_counts():

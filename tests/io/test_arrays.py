@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from oddslip.core.sparse import read_labels_npz
+from oddslip.core.panel import FileRows
+from oddslip.core.sparse import read_array
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io import inputs
 from oddslip.io.arrays import read_arrays, read_npy, read_npz
@@ -30,7 +31,7 @@ def test_a_file_is_not_read_before_its_cells_are_used(tmp_path, save):
     source = open_source(path)
     assert isinstance(source.panel.scores, FileArray)
     (block,) = source.blocks()
-    assert block._cells is None
+    assert isinstance(block._scores, FileRows)
     assert np.array_equal(block.scores, SCORES)
 
 
@@ -139,7 +140,7 @@ def test_a_header_that_claims_other_cells_than_there_are_is_refused(tmp_path, na
         read = read_npy
     elif name == "sparse.npz":
         packed(path, raw, method, "indices.npy")
-        read = read_labels_npz
+        read = read_array
     else:
         packed(path, raw, method)
         read = read_npz

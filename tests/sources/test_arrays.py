@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from oddslip import evaluate, rank
 from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
 from oddslip.sources import open_source
@@ -87,3 +88,23 @@ def test_a_read_only_array_is_fine():
     scores.flags.writeable = False
     source = ArraySource(Panel(scores))
     assert all(len(block.checked().keys()) for block in source.blocks())
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_label_files_that_are_no_tables_are_refused_also_in_a_list(tmp_path, shape):
+    path = tmp_path / "y.npy"
+    np.save(path, np.ones(shape))
+    for labels in (path, [path, path]):
+        with pytest.raises(InvalidInput, match="labels must be of shape"):
+            open_source(np.zeros((6, 3)), labels)
+
+
+def test_a_panel_cut_from_another_is_a_panel_of_its_own():
+    labels = np.random.default_rng(1).random(SCORES.shape) < 0.4
+    whole, alone = Panel(SCORES, labels), Panel(SCORES[20:30], labels[20:30])
+    whole.row_keys()
+    part = whole.rows(20, 30)
+    assert np.array_equal(rank(part, k=2), rank(alone, k=2))
+    one, other = (evaluate(panel, k=2, n_replicates=20) for panel in (part, alone))
+    assert one.to_dict() == other.to_dict()
+    assert np.array_equal(one.row_numbers, other.row_numbers)

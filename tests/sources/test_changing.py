@@ -11,6 +11,7 @@ from scipy import sparse
 import oddslip
 import oddslip.sources.base as base
 from oddslip.adapters.features import read_features
+from oddslip.core.panel import FileRows
 from oddslip.errors import UnreadableFile
 from oddslip.sources import open_source
 
@@ -156,9 +157,9 @@ def test_blocks_are_read_by_those_who_use_them_and_let_go_of(tmp_path):
     write_npy(tmp_path / "s.npy")
     source = open_source(tmp_path / "s.npy", LABELS)
     blocks = list(source.blocks())
-    assert all(block._cells is None for block in blocks)
+    assert all(isinstance(block._scores, FileRows) for block in blocks)
     views = [block.rows(3, 9) for block in blocks]
-    assert all(view._cells is None for view in views)
+    assert all(isinstance(view._scores, FileRows) for view in views)
     np.testing.assert_array_equal(views[1].scores, blocks[1].scores[3:9])
 
 

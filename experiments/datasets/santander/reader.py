@@ -34,7 +34,7 @@ from experiments.datasets.santander.paper_features import (
     read_categories,
 )
 from experiments.datasets.santander.rows import check_csv, write_rows
-from oddslip.core.sparse import read_sparse_npz
+from oddslip.core.sparse import read_array
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.arrays import map_npy
 from oddslip.io.json import read_json
@@ -222,7 +222,7 @@ def open_rows(folder: Path) -> Recommendation:
         return cut_periods(
             record["name"],
             map_npy(folder / "X.npy"),
-            csr_matrix(read_sparse_npz(folder / "Y.npz")),
+            csr_matrix(read_array(folder / "Y.npz")),
             np.array(map_npy(folder / "ids.npy")),
             label_names=tuple(record["label_names"]),
             feature_names=tuple(record["feature_names"]),

@@ -20,10 +20,9 @@ from oddslip.core.row_ids import (
     take_ids,
     warn_caller,
 )
-from oddslip.core.sparse import read_sparse
+from oddslip.core.sparse import read_array
 from oddslip.core.types import Array, FeaturesLike, FilePath, Ints, LabelsLike
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.io.arrays import read_npy, read_npz
 from oddslip.io.files import hash_pieces
 from oddslip.io.inputs import FileArray
 
@@ -208,14 +207,11 @@ def sliceable(X: FeaturesLike) -> FeaturesLike:
 def read_features(path: FilePath) -> FeaturesLike:
     """Features from a .npy file, a .npz file of one array, or a scipy.sparse .npz file."""
     path = Path(path)
-    if path.suffix == ".npy":
-        return as_features(read_npy(path))
-    if path.suffix != ".npz":
+    if path.suffix not in (".npy", ".npz"):
         raise UnreadableFile(
             f"{path} must end in .npy or .npz, got {path.suffix or 'no ending'!r}."
         )
-    matrix = read_sparse(path)
-    return as_features(read_npz(path) if matrix is None else matrix)
+    return as_features(read_array(path))
 
 
 def as_whole(X: FeaturesLike) -> FeaturesLike:

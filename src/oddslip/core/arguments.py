@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -94,10 +94,15 @@ def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
             f"label_names must be text that UTF-8 can hold, got {name!r:.60}, half of a pair."
         ) from None
     if len(set(checked)) < len(checked):
-        previous: set[str] = set()
-        twice = next(name for name in checked if name in previous or previous.add(name))  # type: ignore[func-returns-value]
+        twice = first_repeat(checked)
         raise InvalidInput(f"label_names must be unique, got {twice!r} more than once.")
     return names if isinstance(names, tuple) and names == checked else checked
+
+
+def first_repeat(names: Iterable[Any]) -> Any:
+    """The first of the names that came before, of which there must be one."""
+    previous: set[Any] = set()
+    return next(name for name in names if name in previous or previous.add(name))  # type: ignore[func-returns-value]
 
 
 def is_number(value: Any) -> bool:

@@ -35,7 +35,9 @@ def lazy_names(
             return import_module(f"{package}.{name}")
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(modules[name]), name)
+        value = getattr(import_module(modules[name]), name)
+        setattr(import_module(package), name, value)  # so that the next use does not come here
+        return value
 
     def names() -> list[str]:
         loaded = import_module(package).__dict__

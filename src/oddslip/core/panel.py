@@ -114,6 +114,32 @@ def read_sample_weight(
     return SampleWeight(units.astype(np.int64), unit)
 
 
+class FileRows(NamedTuple):
+    """Rows of an array in a file, not yet read."""
+
+    array: FileArray
+    start: int
+    stop: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and labels."""
+        return self.stop - self.start, int(self.array.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the cells."""
+        return self.array.dtype
+
+    def cut(self, start: int, stop: int) -> FileRows:
+        """Some of these rows."""
+        return FileRows(self.array, self.start + start, self.start + stop)
+
+    def read(self) -> Array:
+        """The cells."""
+        return self.array[self.start : self.stop]
+
+
 class Panel:
     """Scores of shape (rows, labels), the labels that were true, and the names of both.
 
@@ -139,7 +165,7 @@ class Panel:
     Panel(1 row x 3 labels, probability, float64, labels: yes)
     """
 
-    scores: Array
+    _scores: Array | FileRows
     kind: Kind
     labels: Labels | None = None
     label_names: tuple[str, ...] | None = None
@@ -240,14 +266,25 @@ class Panel:
         self.labels = gated
 
     @property
+    def scores(self) -> Array:
+        """All cells. Those of a block in a file are read by whoever asks for them first."""
+        if isinstance(self._scores, FileRows):
+            self._scores = self._scores.read()
+        return self._scores
+
+    @scores.setter
+    def scores(self, cells: Array) -> None:
+        self._scores = cells
+
+    @property
     def n_rows(self) -> int:
         """Rows of this panel."""
-        return int(self.scores.shape[0])
+        return int(self._scores.shape[0])
 
     @property
     def n_labels(self) -> int:
         """Labels of this panel."""
-        return int(self.scores.shape[1])
+        return int(self._scores.shape[1])
 
     def __len__(self) -> int:
         return self.n_rows
@@ -262,7 +299,7 @@ class Panel:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the scores."""
-        return self.scores.dtype
+        return self._scores.dtype
 
     def name_of(self, label: int) -> str:
         """Name of a label; its index where labels have no names."""
@@ -270,10 +307,14 @@ class Panel:
 
     def rows(self, start: int, stop: int) -> Panel:
         """The panel of rows ``start`` to ``stop``: views, nothing copied or checked again."""
-        if isinstance(self.scores, FileArray):
-            return self._cut(StoredPanel.of(self.scores, start, stop), start, stop)
         block = object.__new__(Panel)
-        block.scores = self.scores[start:stop]
+        scores = self._scores
+        if isinstance(scores, FileArray):
+            scores = FileRows(scores, 0, len(scores))
+        if isinstance(scores, FileRows):
+            block._scores = scores.cut(start, stop)
+        else:
+            block._scores = scores[start:stop]
         return self._cut(block, start, stop)
 
     def _cut(self, block: Panel, start: int, stop: int) -> Panel:
@@ -311,9 +352,12 @@ class Panel:
 
     def positives(self) -> Positives:
         """True labels of every row; refuses a panel without labels or cells that are not 0/1."""
+        return self._present(self._need_labels().positives(0, self.n_rows, self.name_of))
+
+    def _need_labels(self) -> Labels:
         if self.labels is None:
             raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
-        return self._present(self.labels.positives(0, self.n_rows, self.name_of))
+        return self.labels
 
     @property
     def absent(self) -> Positives | None:
@@ -387,9 +431,7 @@ class Panel:
 
     def truths(self) -> NDArray[np.uint8]:
         """The same as 0/1 cells of the shape of the scores."""
-        if self.labels is None:
-            raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
-        cells = self.labels.truths(0, self.n_rows, self.name_of)
+        cells = self._need_labels().truths(0, self.n_rows, self.name_of)
         there = self.present()
         return cells if there is None else cells * there
 
@@ -467,22 +509,18 @@ class SparsePanel(Panel):
         cells: Array,
         n_labels: int,
         *,
-        labels: LabelsLike = None,
         kind: Kind = "probability",
         label_names: Sequence[str] | None = None,
         row_ids: Any = None,
-        beside: bool = False,
     ) -> SparsePanel:
-        """Of checked lists; labels and names pass the gate."""
+        """Of checked lists; names pass the gate."""
         shape = (positions.indptr.size - 1, n_labels)
         if 0 in shape:
             raise InvalidInput(
                 f"scores must hold at least one row and one label, got shape {shape}."
             )
-        hollow = np.broadcast_to(np.zeros((), cells.dtype), shape)
-        gate = Panel(hollow, kind=kind, label_names=label_names, row_ids=row_ids)
-        if labels is not None:
-            gate.add_labels(labels, beside=beside)
+        scores = no_cells(shape, cells.dtype)
+        gate = Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids)
         panel: SparsePanel = object.__new__(cls)
         panel._put(positions, cells, shape)
         gate._cut(panel, 0, shape[0])
@@ -501,8 +539,8 @@ class SparsePanel(Panel):
         """Labels of this panel."""
         return self.shape[1]
 
-    @property
-    def scores(self) -> Array:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def scores(self) -> Array:
         """All cells: 0.5 where there is none."""
         if self._dense is None:
             dense = np.full(self.shape, 0.5, self.cells.dtype)
@@ -600,6 +638,11 @@ class SparsePanel(Panel):
         return block
 
 
+def no_cells(shape: tuple[int, int], dtype: Any = np.float64) -> Array:
+    """Scores of a panel that checks labels and names and whose cells nobody reads: no memory."""
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
 def _are_wrong(cells: Array, kind: Kind) -> Bools:
     """Cells that are no probabilities between 0 and 1, or no finite margins."""
     valid = (cells >= 0) & (cells <= 1) if kind == "probability" else np.isfinite(cells)
@@ -615,56 +658,6 @@ def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> Array:
         return np.append(panel.cells, panel.cells.dtype.type(np.nan))[places]
     cells = np.take_along_axis(panel.scores, np.maximum(ranking, 0).astype(np.int64), axis=1)
     return np.where(ranking >= 0, cells, cells.dtype.type(np.nan))
-
-
-class StoredPanel(Panel):
-    """Rows of a panel that lies in a file: its scores are read by whoever asks for them first."""
-
-    _cells: Array | None
-    _place: tuple[FileArray, int]
-    _shape: tuple[int, ...]
-
-    @classmethod
-    def of(cls, array: FileArray, start: int, stop: int) -> StoredPanel:
-        """Rows ``start`` to ``stop`` of the array, not yet read."""
-        panel: StoredPanel = object.__new__(cls)
-        panel._cells, panel._place = None, (array, start)
-        panel._shape = (stop - start, int(array.shape[1]))
-        return panel
-
-    @property
-    def scores(self) -> Array:
-        """All cells, read once."""
-        if self._cells is None:
-            array, start = self._place
-            self._cells = array[start : start + self._shape[0]]
-        return self._cells
-
-    @scores.setter
-    def scores(self, cells: Array) -> None:
-        self._cells, self._shape = cells, cells.shape
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of this panel."""
-        return self._shape[0]
-
-    @property
-    def n_labels(self) -> int:
-        """Labels of this panel."""
-        return self._shape[1]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the scores."""
-        return self._place[0].dtype if self._cells is None else self._cells.dtype
-
-    def rows(self, start: int, stop: int) -> Panel:
-        """The panel of rows ``start`` to ``stop``; scores that were not read are read by it."""
-        if self._cells is not None:
-            return super().rows(start, stop)
-        array, first = self._place
-        return self._cut(StoredPanel.of(array, first + start, first + stop), start, stop)
 
 
 class _Rows:

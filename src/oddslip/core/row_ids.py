@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.arguments import first_repeat
 from oddslip.core.types import Array, Bools, Ints
 from oddslip.errors import InvalidInput
 
@@ -146,7 +147,7 @@ def match_rows(
         if len(place) < names.size:
             raise InvalidInput(
                 f"row ids must be unique to match {what[0]} and {what[1]} by them, "
-                f"got {_twice(names)!r:.60} more than once among the {called}. "
+                f"got {first_repeat(names.tolist())!r:.60} more than once among the {called}. "
                 "Rename or drop the ids to go by position."
             )
     names = one.tolist()
@@ -306,11 +307,6 @@ def _one_sided(
         "a column row_id, row_ids=), or drop these to go by position: .to_numpy(), "
         "reset_index(drop=True)."
     )
-
-
-def _twice(names: Array) -> Any:
-    previous: set[Any] = set()
-    return next(name for name in names.tolist() if name in previous or previous.add(name))  # type: ignore[func-returns-value]
 
 
 def _unknown_id(

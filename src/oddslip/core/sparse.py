@@ -24,15 +24,21 @@ from numpy.typing import NDArray
 
 from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
-from oddslip.io.arrays import DAMAGED, read_arrays, read_npz, refusal
+from oddslip.io.arrays import DAMAGED, read_npy, read_npz, refusal, unpack_arrays
 from oddslip.io.inputs import input_path
 
 MOST = 2**31 - 1  # rows or columns: kernels count columns in 32 bits
 MAX_EMPTY = 2**27  # rows of a file beyond its cells: a few bytes could claim billions of rows
 
 
-def check_sparse(matrix: Any, what: str) -> None:
-    """Refuse a scipy.sparse matrix whose arrays point outside of it; ``what`` names it."""
+def check_sparse(matrix: Any, what: str) -> Any:
+    """A sparse matrix as scipy's, or an error where its arrays point outside of it.
+
+    ``what`` names it. One of scipy comes back as it is.
+    """
+    from scipy.sparse import issparse
+
+    matrix = matrix if issparse(matrix) else matrix.tocsr()
     shape = getattr(matrix, "shape", ())
     check = _CHECKS.get(getattr(matrix, "format", ""))
     if check is None or len(shape) != 2:
@@ -43,23 +49,19 @@ def check_sparse(matrix: Any, what: str) -> None:
     rows, columns = _sides(shape, what)
     _check_numbers(matrix.dtype, what)
     check(matrix, rows, columns, what)
+    return matrix
 
 
 def as_rows(matrix: Any, what: str) -> Any:
     """A checked matrix as CSR. Cells stored twice stay apart, except those of COO."""
-    matrix = _of_scipy(matrix)
-    check_sparse(matrix, what)
-    return _fresh(matrix).tocsr()
+    return _fresh(check_sparse(matrix, what)).tocsr()
 
 
 def as_features(matrix: Any) -> Any:
     """A checked matrix of numbers as CSR or CSC, each cell stored once, in order."""
     from scipy.sparse import csc_matrix, csr_matrix
 
-    matrix = _of_scipy(matrix)
-    check_sparse(matrix, "X")
-    if matrix.dtype.kind not in "biuf":
-        raise InvalidInput(f"X must hold numbers, got a sparse matrix of dtype {matrix.dtype}.")
+    matrix = check_sparse(matrix, "X")
     # Matrices, not arrays: the boosters know only those. Their cells are shared.
     form = csc_matrix if matrix.format == "csc" else csr_matrix
     rows = form(_fresh(matrix))
@@ -76,8 +78,7 @@ def as_features(matrix: Any) -> Any:
 
 def label_rows(matrix: Any, name_of: Callable[[int], str] = str) -> tuple[Ints, NDArray[np.int32]]:
     """``indptr`` and ascending ``indices`` of the true cells of a checked 0/1 matrix."""
-    matrix = _of_scipy(matrix)
-    check_sparse(matrix, "labels")
+    matrix = check_sparse(matrix, "labels")
     if matrix.format == "coo":
         _check_once(matrix, name_of)
     rows = _fresh(matrix).tocsr()
@@ -116,10 +117,18 @@ def ascends(indptr: Array, indices: Array) -> bool:
     return bool(rises.all())
 
 
-def read_sparse_npz(path: Path) -> Any:
-    """The matrix `scipy.sparse.save_npz` wrote, its arrays checked before scipy sees them."""
+def read_array(path: Path) -> Any:
+    """The array of an .npy or .npz file, or the matrix that `scipy.sparse.save_npz` wrote.
+
+    The arrays of a matrix are checked before scipy sees them.
+    """
+    if path.suffix != ".npz":
+        return read_npy(path)
     try:
-        arrays = {name: _native(array) for name, array in read_arrays(path).items()}
+        with zipfile.ZipFile(input_path(path)) as archive:
+            if not _PARTS & set(archive.namelist()):
+                return read_npz(path)
+            arrays = {name: _native(each) for name, each in unpack_arrays(archive, path).items()}
         return _from_arrays(arrays, str(path))
     except InvalidInput as error:
         raise UnreadableFile(str(error)) from error
@@ -129,6 +138,7 @@ def read_sparse_npz(path: Path) -> Any:
         raise refusal(path, error) from error
 
 
+_PARTS = {"indices.npy", "row.npy", "offsets.npy"}  # one of them is in every saved matrix
 _ARRAYS = {  # of each form, beside its cells
     "csr": ("indices", "indptr"),
     "csc": ("indices", "indptr"),
@@ -167,13 +177,6 @@ def _from_arrays(arrays: Mapping[str, Array], what: str) -> Any:
 
 def _native(array: Array) -> Array:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
-def _of_scipy(matrix: Any) -> Any:
-    """Another library's sparse matrix as scipy's; scipy's own as it is."""
-    from scipy.sparse import issparse
-
-    return matrix if issparse(matrix) else matrix.tocsr()
 
 
 def _fresh(matrix: Any) -> Any:
@@ -361,26 +364,3 @@ def _twice(row: int, label: Any, name_of: Callable[[int], str]) -> str:
 
 def _row_of(indptr: Array, at: int) -> int:
     return int(np.searchsorted(indptr, at, side="right")) - 1
-
-
-def read_sparse(path: Path) -> Any | None:
-    """The matrix that scipy.sparse saved in an .npz file, or None where it holds none."""
-    try:
-        with zipfile.ZipFile(input_path(path)) as archive:
-            names = set(archive.namelist())
-    except OddslipError:
-        raise
-    except DAMAGED as error:
-        raise refusal(path, error) from error
-    return read_sparse_npz(path) if {"indices.npy", "row.npy", "offsets.npy"} & names else None
-
-
-def read_labels_npz(path: Path) -> Any:
-    """Labels from an .npz: a matrix saved by scipy.sparse, or one dense array."""
-    matrix = read_sparse(path)
-    if matrix is not None:
-        return matrix
-    cells = read_npz(path)
-    if cells.ndim != 2:
-        raise UnreadableFile(f"{path} must be of shape (rows, labels), got shape {cells.shape}.")
-    return cells

@@ -135,67 +135,77 @@ def run_tally(
     threads: int | None = None,
     what: str = "rows",
 ) -> T:
-    """Feed every block to the tally, on threads, and return it."""
+    """Feed every block to the tally, on threads, and return it.
+
+    Tallies of counts take blocks in any order, and every thread has its own. Sums of floats are
+    taken of groups of blocks and merged in row order: the same additions on any number of threads.
+    The sums of the given tally must be empty and stay so; the returned tally holds them.
+    """
     threads = available_threads(threads)
-    if hasattr(tally, "blocks_apart"):
-        if isinstance(tally, TallyGroup):
-            return _run_mixed(blocks, tally, n_rows=n_rows, threads=threads, what=what)
-        counts = TallyGroup([])
-        return _run_in_order(blocks, tally, counts, n_rows=n_rows, threads=threads, what=what)
-    parts = tallies_of_threads(tally, threads)
-    idle: SimpleQueue[T] = SimpleQueue()
+    leaves = _leaves(tally)
+    sums, counts = (
+        TallyGroup([leaf for leaf in leaves if hasattr(leaf, "blocks_apart") == are_sums])
+        for are_sums in (True, False)
+    )
+    blocks = iter(blocks)
+    groups = iter(lambda: list(islice(blocks, getattr(sums, "blocks_apart", 1))), [])
+    parts = tallies_of_threads(counts, threads)
+    idle: SimpleQueue[TallyGroup] = SimpleQueue()
     for part in parts:
         idle.put(part)
 
-    def add(panel: Panel) -> None:
-        part = idle.get()
+    def add(group: list[Panel]) -> tuple[TallyGroup, int]:
+        group_sums, part = sums.empty_like(), idle.get()
+        n_added = 0
+        group.reverse()
         try:
-            part.add(panel)
+            while group:
+                panel = group.pop()  # frees its scores afterwards
+                group_sums.add(panel)
+                part.add(panel)
+                n_added += panel.n_rows
         finally:
             idle.put(part)
+        return group_sums, n_added
 
-    for _ in map_blocks(blocks, add, n_rows=n_rows, threads=threads, what=what):
-        pass
+    total: TallyGroup | None = None  # the first sums themselves, so that they are not there twice
+    n_read, ahead = 0, 1 if sums.tallies else 2
+    with progress_bar(what, n_rows) as advance:
+        for group_sums, n_added in map_threads(groups, add, threads=threads, ahead=ahead):
+            if total is None:
+                total = group_sums
+            else:
+                total.merge(group_sums)
+            advance(n_added)
+            n_read += n_added
+            del group_sums
+    check_all_rows(n_read, n_rows)
     join_threads(parts)
-    return tally
-
-
-def tallies_of_threads(tally: T, threads: int) -> list[T]:
-    """The tally of each thread: the given one first, then empty or shared ones."""
-    if isinstance(tally, TallyGroup):
-        members = [tallies_of_threads(member, threads) for member in tally.tallies]
-        return [tally, *(type(tally)([parts[at] for parts in members]) for at in range(1, threads))]
-    parts = [tally]
-    for at in range(1, threads):
-        is_shared = at % getattr(tally, "threads_served", 1) > 0
-        parts.append(parts[-1] if is_shared else tally.empty_like())
-    return parts
-
-
-def join_threads(parts: Sequence[Any]) -> None:
-    """Merge the tallies of all threads into the first; shared ones once."""
-    if isinstance(parts[0], TallyGroup):
-        for members in zip(*(part.tallies for part in parts), strict=True):
-            join_threads(members)
-        return
-    for other in {id(part): part for part in parts[1:]}.values():
-        if other is not parts[0]:
-            parts[0].merge(other)
-
-
-def _run_mixed(blocks: Iterable[Panel], tally: T, **options: Any) -> T:
-    """Tallies of counts take blocks in any order; sums of floats are merged in row order."""
-    leaves = _leaves(tally)
-    are_sums = [hasattr(each, "blocks_apart") for each in leaves]
-    sums, counts = (
-        TallyGroup([each for each, is_sum in zip(leaves, are_sums, strict=True) if is_sum == kind])
-        for kind in (True, False)
-    )
-    sum_leaves = iter(_run_in_order(blocks, sums, counts, **options).tallies)
-    count_leaves = iter(counts.tallies)
+    summed, counted = iter((total or sums).tallies), iter(counts.tallies)
     return _with_leaves(
-        tally, (next(sum_leaves if is_sum else count_leaves) for is_sum in are_sums)
+        tally,
+        (next(summed if hasattr(leaf, "blocks_apart") else counted) for leaf in leaves),
     )
+
+
+def tallies_of_threads(group: TallyGroup, threads: int) -> list[TallyGroup]:
+    """The tallies of each thread: the given ones first, then empty or shared ones."""
+    members = []
+    for tally in group.tallies:
+        parts = [tally]
+        for at in range(1, threads):
+            is_shared = at % getattr(tally, "threads_served", 1) > 0
+            parts.append(parts[-1] if is_shared else tally.empty_like())
+        members.append(parts)
+    return [TallyGroup([parts[at] for parts in members]) for at in range(threads)]
+
+
+def join_threads(groups: Sequence[TallyGroup]) -> None:
+    """Merge the tallies of all threads into those of the first; shared ones once."""
+    for first, *others in zip(*(group.tallies for group in groups), strict=True):
+        for other in {id(each): each for each in others}.values():
+            if other is not first:
+                first.merge(other)
 
 
 def _leaves(tally: Any) -> list[Any]:
@@ -211,48 +221,3 @@ def _with_leaves(tally: T, leaves: Iterator[Any]) -> T:
         leaf: T = next(leaves)
         return leaf
     return type(tally)([_with_leaves(each, leaves) for each in tally.tallies])
-
-
-def _run_in_order(
-    blocks: Iterable[Panel], tally: T, counts: TallyGroup, *, n_rows: int, threads: int, what: str
-) -> T:
-    """Feed every block to a tally of float sums: the same additions on any number of threads.
-
-    The given tally must be empty and stays so; the returned one holds the sums. The tallies of
-    ``counts`` take blocks in any order and keep their own state.
-    """
-    blocks = iter(blocks)
-    groups = iter(lambda: list(islice(blocks, tally.blocks_apart)), [])  # type: ignore[attr-defined]
-    others = tallies_of_threads(counts, threads)
-    idle: SimpleQueue[TallyGroup] = SimpleQueue()
-    for other in others:
-        idle.put(other)
-
-    def add(group: list[Panel]) -> tuple[T, int]:
-        part, other = tally.empty_like(), idle.get()
-        n_added = 0
-        group.reverse()
-        try:
-            while group:
-                panel = group.pop()  # frees its scores afterwards
-                part.add(panel)
-                other.add(panel)
-                n_added += panel.n_rows
-        finally:
-            idle.put(other)
-        return part, n_added
-
-    total: T | None = None  # the first part itself, so that it is not in memory twice
-    n_read = 0
-    with progress_bar(what, n_rows) as advance:
-        for part, n_added in map_threads(groups, add, threads=threads, ahead=1):
-            if total is None:
-                total = part
-            else:
-                total.merge(part)
-            advance(n_added)
-            n_read += n_added
-            del part
-    check_all_rows(n_read, n_rows)
-    join_threads(others)
-    return tally if total is None else total

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from oddslip import DEFAULT_SEED
+from oddslip.core.arguments import is_number
 from oddslip.core.types import Bools, Floats
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput
@@ -190,7 +193,8 @@ def synthetic_pair(
 
 
 def _check_count(name: str, value: int, minimum: int) -> None:
-    _require(isinstance(value, int | np.integer), name, "an integer", value)
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    _require(whole, name, "an integer", value)
     _require(value >= minimum, name, f"at least {minimum}", value)
 
 
@@ -228,11 +232,13 @@ def _item_names(n_labels: int) -> tuple[str, ...]:
     return tuple(f"item-{label:0{digits}}" for label in range(n_labels))
 
 
-def _solve_intercept(spread: Floats, target: float) -> float:
+def _solve_intercept(
+    spread: Floats, target: float, mean: Callable[[Floats], Any] = np.mean
+) -> float:
     """The intercept at which the mean of sigmoid(intercept + spread) is the target."""
     # At either end every sigmoid is on one side of the target, so the root is inside.
     low, high = logit(target) - spread.max() - 1, logit(target) - spread.min() + 1
-    return float(brentq(lambda x: expit(spread + x).mean() - target, low, high, xtol=1e-12))
+    return float(brentq(lambda x: mean(expit(spread + x)) - target, low, high, xtol=1e-12))
 
 
 def _raise_highest(margin: Floats, n_cells: int) -> None:
@@ -329,44 +335,25 @@ def synthetic_rows(
     >>> rows.X.shape, rows.labels.shape
     ((1000, 8), (1000, 5))
     """
-    sizes = {"n_rows": n_rows, "n_labels": n_labels, "n_features": n_features, "seed": seed}
-    for name, value in sizes.items():
-        minimum = 0 if name == "seed" else 1
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < minimum:
-            raise InvalidInput(f"{name} must be an integer of at least {minimum}, got {value!r}.")
-    try:
-        low, high = map(float, prevalence)
-        ordered = 0 < low <= high < 1
-    except (TypeError, ValueError):
-        ordered = False
-    if not ordered:
-        raise InvalidInput(
-            f"prevalence must be two numbers with 0 < low <= high < 1, got {prevalence!r}."
-        )
-    if not (isinstance(signal, int | float | np.number) and 0 <= signal <= 20):
-        raise InvalidInput(f"signal must be a number between 0 and 20, got {signal!r}.")
-
+    _check_count("n_rows", n_rows, 1)
+    _check_count("n_labels", n_labels, 1)
+    _check_count("n_features", n_features, 1)
+    _check_count("seed", seed, 0)
+    ends = _read_prevalence(prevalence)
+    _require(is_number(signal) and 0 <= signal <= 20, "signal", "between 0 and 20", signal)
     # One stream per draw, so that more rows change no other draw.
     streams = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)]
     for_features, for_loadings, for_order, for_truth = streams
     loadings = for_loadings.standard_normal((n_features, n_labels))
     loadings *= signal / np.linalg.norm(loadings, axis=0)
-    targets = for_order.permutation(np.geomspace(low, high, n_labels))
-    intercepts = np.array([_solve_normal_intercept(target, signal) for target in targets])
-
+    targets = for_order.permutation(np.geomspace(ends[0], ends[1], n_labels))
+    nodes, shares = np.polynomial.hermite_e.hermegauss(101)  # of normal log-odds
+    shares = shares / shares.sum()
+    intercepts = [
+        _solve_intercept(signal * nodes, target, mean=lambda sigmoids: shares @ sigmoids)
+        for target in targets
+    ]
     X = for_features.standard_normal((n_rows, n_features), dtype=np.float32)
     marginals: Floats = expit(X @ loadings + intercepts)
     labels = for_truth.random(marginals.shape) < marginals
     return SyntheticRows(X, labels, marginals, targets, _item_names(n_labels), seed)
-
-
-def _solve_normal_intercept(target: float, signal: float) -> float:
-    """The intercept at which a normal log-odds of this spread has the target as mean marginal."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(101)
-    weights = weights / weights.sum()
-    # At either end every sigmoid is on one side of the target, so the root is inside.
-    low, high = logit(target) - signal * nodes.max() - 1, logit(target) + signal * nodes.max() + 1
-    return float(
-        brentq(lambda x: weights @ expit(signal * nodes + x) - target, low, high, xtol=1e-12)
-    )

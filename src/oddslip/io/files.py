@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
-from oddslip.io.paths import check_path
+from oddslip.io.paths import as_address, check_path
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -73,7 +73,7 @@ def output_path(path: str | os.PathLike[str]) -> Path:
         has_folder = target.absolute().parent.is_dir()
     except OSError as error:
         raise UnreadableFile(f"{path} cannot be written ({error.strerror}).") from error
-    if not has_folder and _is_address(path):
+    if not has_folder and as_address(path) is not None:
         raise InvalidInput(
             f"{path} must be a path on this machine, got an address. "
             "Write a file here and copy it there."
@@ -112,7 +112,7 @@ def output_folder(path: str | os.PathLike[str]) -> Path:
         nearest = next(each for each in (path, *path.absolute().parents) if each.exists())
     except OSError as error:
         raise UnreadableFile(f"{path} cannot be written ({error.strerror}).") from error
-    if _is_address(path) and not path.exists():
+    if as_address(path) is not None and not path.exists():
         raise InvalidInput(f"{path} must be a folder on this machine, got an address.")
     if not nearest.is_dir():
         raise InvalidInput(f"{path} must be a folder, but {nearest} is a file.")
@@ -132,11 +132,6 @@ def _check_name(path: Path) -> None:
             f"the name of an output must be at most {MAX_NAME_BYTES} bytes long, got {length}: "
             f"{path.name[:40]}..."
         )
-
-
-def _is_address(path: Path) -> bool:
-    """Whether this looks like s3://bucket/file rather than a path."""
-    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]", str(path)) is not None
 
 
 _writers: dict[str, int] = {}  # paths that this process writes, and the thread that does

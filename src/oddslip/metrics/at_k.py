@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oddslip.core.arguments import as_numbers, check_whole, is_number
-from oddslip.core.panel import Kind, check_k
+from oddslip.core.panel import check_k
 from oddslip.core.types import Floats, Ints, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label, per_label
 from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import Rankings, RankingTally
 from oddslip.sources import Source
-from oddslip.sources.open import Nan, open_rows
+from oddslip.sources.open import RowOptions, open_rows
 
 MIN_PROPENSITY = 1e-150  # sums of inverses stay finite
 Ties = Literal["stable", "expected", "best", "worst"]
@@ -95,17 +95,12 @@ class Scoring:
         return label_propensities(counts, n_rows)
 
 
-class MetricOptions(TypedDict, total=False):
+class MetricOptions(RowOptions, total=False):
     """What every metric takes; see `average_precision_at_k`."""
 
-    kind: Kind | None
-    label_names: Sequence[str] | None
-    exclude: LabelsLike
-    nan: Nan
     ties: Ties
     rows: Rows
     per_row: bool
-    threads: int | None
 
 
 def average_precision_at_k(
@@ -270,18 +265,17 @@ def metric_values(
     *,
     ties: Ties = "stable",
     denominator: Denominator = "min",
-    propensities_given: Any = None,
+    propensities_given: Floats | None = None,
 ) -> Floats:
-    """Per row with a true label: the columns of `Column`."""
+    """Per row with a true label: the columns of `Column`. Propensities were checked before."""
     from oddslip.kernels.hits import score_rows
 
     policy = check_choice("ties", ties, Ties)
     by = check_choice("denominator", denominator, Denominator)
-    if propensities_given is None:
+    chances = propensities_given
+    if chances is None:
         counts = np.bincount(rankings.indices, minlength=rankings.n_labels)
         chances = label_propensities(counts, rankings.n_rows)
-    else:
-        chances = check_propensities(propensities_given, rankings.n_labels)
     values = np.empty((rankings.rows.size, len(Column)))
     score_rows(
         rankings.columns,
@@ -326,8 +320,13 @@ def check_choice(name: str, value: str, choices: Any) -> int:
     return allowed.index(value)
 
 
-def check_propensities(propensities: PerLabel, n_labels: int) -> Floats:
+def _read_propensities(
+    propensities: PerLabel, n_labels: int, label_names: Sequence[str] | None
+) -> Floats | None:
     """Propensities as float64, one per label, each above 0 and at most 1."""
+    if propensities is None:
+        return None
+    propensities = by_label("propensities", propensities, label_names)
     array = per_label("propensities", propensities, n_labels)
     wrong = np.flatnonzero(~((array >= MIN_PROPENSITY) & (array <= 1)))
     if wrong.size:
@@ -376,8 +375,7 @@ def resolve_propensities(
             'propensities must be one per label, a file of them, or "weights", '
             f"got {propensities!r:.60}."
         )
-    propensities = by_label("propensities", propensities, label_names)
-    return None if propensities is None else check_propensities(propensities, n_labels)
+    return _read_propensities(propensities, n_labels, label_names)
 
 
 def _metric(
@@ -396,7 +394,7 @@ def _metric(
     check_choice("rows", rows, Rows)
     source = open_rows(scores, labels, **options, purpose="evaluate")
     rankings = rank_source(source, k)
-    chances = by_label("propensities", propensities, source.label_names)
+    chances = _read_propensities(propensities, source.n_labels, source.label_names)
     values = metric_values(rankings, ties=ties, denominator=denominator, propensities_given=chances)
     if per_row:
         return metric_by_row(values, metric)

@@ -6,25 +6,17 @@ have lost order, which no monotone map of the label brings back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
-from oddslip.core.panel import Kind
 from oddslip.core.passes import run
 from oddslip.core.types import Floats, LabelsLike, ScoresLike
-from oddslip.sources.open import Nan, open_rows
+from oddslip.sources.open import RowOptions, open_rows
 
 
 def auc_per_label(
-    scores: ScoresLike,
-    labels: LabelsLike = None,
-    *,
-    kind: Kind | None = None,
-    label_names: Sequence[str] | None = None,
-    exclude: LabelsLike = None,
-    nan: Nan = "refuse",
-    threads: int | None = None,
+    scores: ScoresLike, labels: LabelsLike = None, **options: Unpack[RowOptions]
 ) -> Floats:
     """Area under the ROC curve of every label, over the rows. Higher is better.
 
@@ -51,34 +43,16 @@ def auc_per_label(
     """
     from oddslip.tallies.cell_counts import count_cells
 
-    source = open_rows(
-        scores,
-        labels,
-        kind=kind,
-        label_names=label_names,
-        exclude=exclude,
-        nan=nan,
-        threads=threads,
-        purpose="evaluate",
-    )
+    source = open_rows(scores, labels, **options, purpose="evaluate")
     return run(source, count_cells(source), what="counting cells").auc()
 
 
-def mean_auc(
-    scores: ScoresLike,
-    labels: LabelsLike = None,
-    *,
-    kind: Kind | None = None,
-    label_names: Sequence[str] | None = None,
-    exclude: LabelsLike = None,
-    nan: Nan = "refuse",
-    threads: int | None = None,
-) -> float:
+def mean_auc(scores: ScoresLike, labels: LabelsLike = None, **options: Unpack[RowOptions]) -> float:
     """Mean of `auc_per_label` over the labels where it is defined; NaN if there is none.
 
     Parameters
     ----------
-    scores, labels, kind, label_names, exclude, nan, threads
+    scores, labels, **options
         As for `auc_per_label`.
 
     Examples
@@ -86,14 +60,6 @@ def mean_auc(
     >>> mean_auc([[0.1, 0.5], [0.4, 0.5], [0.8, 0.5]], [[0, 0], [1, 0], [0, 0]])
     0.5
     """
-    areas = auc_per_label(
-        scores,
-        labels,
-        kind=kind,
-        label_names=label_names,
-        exclude=exclude,
-        nan=nan,
-        threads=threads,
-    )
+    areas = auc_per_label(scores, labels, **options)
     defined = areas[~np.isnan(areas)]
     return float(defined.mean()) if defined.size else float("nan")

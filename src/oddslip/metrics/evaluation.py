@@ -38,7 +38,7 @@ from oddslip.metrics.bootstrap import (
     bootstrap_rows,
     percentile_interval,
 )
-from oddslip.metrics.ranking import RankingTally
+from oddslip.metrics.ranking import rank_rows
 from oddslip.sources import Source
 from oddslip.sources.open import Nan, open_rows, weigh_rows
 from oddslip.sources.views import LabelledSource, WeightedSource
@@ -174,9 +174,7 @@ class MetricTally(BootstrapTally):
 
     def add(self, panel: Panel) -> None:
         """Rank one block and add it up."""
-        ranking = RankingTally(self.k, self.n_labels)
-        ranking.add(panel)
-        rankings = ranking.result()
+        rankings = rank_rows(panel, self.k)
         places = rankings.rows - panel.first_row
 
         def values_with(ties: Ties) -> Floats:

@@ -158,6 +158,47 @@ class Rankings:
         return np.asarray((self.at_kth > k - start) & (self.columns[:, -1] >= 0))
 
 
+def rank_rows(panel: Panel, k: int) -> Rankings:
+    """Rankings of one block."""
+    from oddslip.kernels.hits import place_positives
+    from oddslip.kernels.keys import largest_key
+    from oddslip.kernels.topk import rank_keys, rank_lists
+
+    positives = panel.positives()
+    rows = np.flatnonzero(positives.counts)
+    counts = positives.counts[rows]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    if isinstance(panel, SparsePanel):
+        keys = panel.cell_keys()
+        columns, best, at_kth = rank_lists(*panel.positions, keys, k, rows)
+        own_keys = keys[positives.among(panel.positions, panel.n_labels)]
+        last = np.repeat(_last_shown(columns, best), counts)
+        sides = (own_keys > last).astype(np.int8) - (own_keys < last)
+    else:
+        keys, absent = panel.keys(), panel.absent
+        columns, best, at_kth = rank_keys(keys, k, rows, absent)
+        # Ranked rows show their largest key; rows that were passed over are looked at here.
+        all_ranked = rows.size == panel.n_rows and absent is None
+        largest = best[:, 0].max(initial=0) if all_ranked else largest_key(keys)
+        if int(largest) > panel.limit:
+            return rank_rows(panel.mended(), k)
+        sides = np.empty(positives.indices.size, np.int8)
+        place_positives(keys, rows, indptr, positives.indices, _last_shown(columns, best), sides)
+    joined = np.zeros(best.shape, np.uint8)
+    joined[:, 1:] = best[:, 1:] == best[:, :-1]
+    return Rankings(
+        n_rows=panel.n_rows,
+        n_labels=panel.n_labels,
+        rows=rows + panel.first_row,
+        columns=columns,
+        joined=joined,
+        at_kth=at_kth,
+        indptr=indptr,
+        indices=positives.indices,
+        sides=sides,
+    )
+
+
 class RankingTally(MergeableTally):
     """Ranks the rows that have a true label, and keeps what every metric at K needs.
 
@@ -180,42 +221,12 @@ class RankingTally(MergeableTally):
 
     def add(self, panel: Panel) -> None:
         """Rank one block."""
-        from oddslip.kernels.hits import place_positives
-        from oddslip.kernels.keys import largest_key
-        from oddslip.kernels.topk import rank_keys, rank_lists
-
-        positives = panel.positives()
-        rows = np.flatnonzero(positives.counts)
-        counts = positives.counts[rows]
-        if isinstance(panel, SparsePanel):
-            keys = panel.cell_keys()
-            columns, best, at_kth = rank_lists(*panel.positions, keys, self.k, rows)
-            own_keys = keys[positives.among(panel.positions, panel.n_labels)]
-            last = np.repeat(_last_shown(columns, best), counts)
-            sides = (own_keys > last).astype(np.int8) - (own_keys < last)
-        else:
-            keys, absent = panel.keys(), panel.absent
-            columns, best, at_kth = rank_keys(keys, self.k, rows, absent)
-            # Ranked rows show their largest key; rows that were passed over are looked at here.
-            all_ranked = rows.size == panel.n_rows and absent is None
-            largest = best[:, 0].max(initial=0) if all_ranked else largest_key(keys)
-            if int(largest) > panel.limit:
-                self.add(panel.mended())
-                return
-            indptr = np.concatenate([[0], np.cumsum(counts)])
-            sides = np.empty(positives.indices.size, np.int8)
-            last = _last_shown(columns, best)
-            place_positives(keys, rows, indptr, positives.indices, last, sides)
-        joined = np.zeros(best.shape, np.uint8)
-        joined[:, 1:] = best[:, 1:] == best[:, :-1]
-        self.n_rows += panel.n_rows
-        self.rows.append(rows + panel.first_row)
-        self.columns.append(columns)
-        self.joined.append(joined)
-        self.at_kth.append(at_kth)
-        self.counts.append(counts)
-        self.indices.append(positives.indices)
-        self.sides.append(sides)
+        rankings = rank_rows(panel, self.k)
+        self.n_rows += rankings.n_rows
+        self.counts.append(np.diff(rankings.indptr))
+        for part in self.PARTS:
+            if part != "counts":
+                getattr(self, part).append(getattr(rankings, part))
 
     def result(self) -> Rankings:
         """All rows with a true label, in row order."""

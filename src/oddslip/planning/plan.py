@@ -13,7 +13,7 @@ from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates, check_seed, check_whole, reject_masked
 from oddslip.core.formatting import count_of, nat, score, signed, weight_text
 from oddslip.core.labels import SparseLabels
-from oddslip.core.panel import Kind, Panel, check_k, check_names
+from oddslip.core.panel import Kind, Panel, check_k, check_names, no_cells
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_ids import take_ids
 from oddslip.core.threads import available_threads
@@ -378,8 +378,7 @@ def _count(
     shape = len(labels) if shape is None else int(shape[0]), width
     if 0 in shape:
         raise InvalidInput(f"labels must hold a row and a label, got shape {shape}.")
-    hollow = np.broadcast_to(np.zeros(()), shape)
-    truth = ArraySource(Panel(hollow, labels, label_names=label_names, row_ids=ids))
+    truth = ArraySource(Panel(no_cells(shape), labels, label_names=label_names, row_ids=ids))
     return truth, truth.label_counts(), truth.n_rows
 
 

@@ -18,14 +18,13 @@ from oddslip.core.formatting import nat
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.results import plain
 from oddslip.core.tally import MergeableTally
-from oddslip.core.threads import check_all_rows
 from oddslip.core.types import Floats, Ints, JsonObject, ScoresLike
 from oddslip.core.weights import check_weights
 from oddslip.errors import InvalidInput
 from oddslip.shifts.budget import check_budget, intended_shifts
 from oddslip.shifts.twin import log_odds_gap, open_twin
 from oddslip.sources.open import open_rows
-from oddslip.sources.views import pair_blocks
+from oddslip.sources.views import TwinnedSource
 
 
 class InversionBounds(NamedTuple):
@@ -207,10 +206,9 @@ def residual(
     arm = open_rows(weighted, kind=kind)
     twin = open_twin(unweighted, unweighted_kind, arm)
     tally = ResidualTally(check_weights(weights, arm.n_labels, label_names=arm.label_names))
-    for panel, other in pair_blocks(arm, twin):
-        tally.add_pair(panel, other)
-    check_all_rows(tally.n_rows, arm.n_rows)
-    return tally.result()
+    pair = TwinnedSource(arm, twin)
+    pair.threads = 1  # no argument says how many
+    return pair.run(tally, what="comparing arms").result()
 
 
 class ResidualTally(MergeableTally):
@@ -238,11 +236,7 @@ class ResidualTally(MergeableTally):
         """Add one block of rows that carries its twin's scores."""
         if panel.twin is None:
             raise InvalidInput("a twin must come with every row, got a block without one.")
-        self.add_pair(panel, panel.twin)
-
-    def add_pair(self, panel: Panel, other: Panel) -> None:
-        """Add one block of rows of both arms."""
-        gap = log_odds_gap(panel, other)
+        gap = log_odds_gap(panel, panel.twin)
         valid = ~np.isnan(gap)
         self.n_rows += panel.n_rows
         self.n_cells += valid.sum(axis=0)

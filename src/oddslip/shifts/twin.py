@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,16 @@ from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_seed
 from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.threads import check_all_rows
-from oddslip.core.types import Array, Bools, Floats, Ints, LabelsLike, ScoresLike
+from oddslip.core.types import Array, Bools, Floats, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
 from oddslip.shifts.odds import logit_block
 from oddslip.sources import Source
 from oddslip.sources.open import Nan, kind_for, open_rows
-from oddslip.sources.views import align_columns, align_rows, pair_blocks
+from oddslip.sources.views import ColumnSource, align_columns, align_rows, pair_blocks
 from oddslip.tallies.logodds_histogram import saturated_key
-
-Keys = NDArray[np.uint64]
 
 EDGE = np.float64(1e-6)  # the direct shift ignores probabilities this close to 0 or 1
 KEPT_CELLS = 2**25  # a quarter of a gigabyte
-BIN_BITS = 9  # each pass narrows a range by this many bits of a key
-TOP = np.uint64(0xFFDFFFFFFFFFFFFF)  # key of the largest finite difference
 
 
 def direct_shift(
@@ -48,8 +44,7 @@ def direct_shift(
     kind, unweighted_kind : {"probability", "margin"}, optional
         Scale of each arm's scores. Default: probability, and the same kind for the twin.
     kept_cells : int
-        Cells to hold in memory. With more cells than that, further passes narrow down the
-        medians.
+        Cells to hold in memory. With more cells than that, each pass takes some of the labels.
 
     Returns
     -------
@@ -63,9 +58,11 @@ def direct_shift(
     """
     arm = open_rows(weighted, kind=kind)
     twin = open_twin(unweighted, unweighted_kind, arm)
-    if arm.n_rows * arm.n_labels <= kept_cells:
-        return _median_of_rows(np.concatenate(list(_differences(arm, twin))))
-    return _stream_median(arm, twin, kept_cells)
+    width = max(1, kept_cells // arm.n_rows)
+    tiles = np.split(np.arange(arm.n_labels), range(width, arm.n_labels, width))
+    return np.concatenate(
+        [_median_gaps(ColumnSource(arm, tile), ColumnSource(twin, tile)) for tile in tiles]
+    )
 
 
 def reorder_saturated(
@@ -117,10 +114,14 @@ def reorder_saturated(
     k = check_k(k, arm.n_labels)
     keyed: Iterator[tuple[Panel, Array]]
     if order is None:
-        keyed = ((panel, _truth_keys(panel)) for panel in arm.blocks())
+        keyed = ((panel, panel.truths().astype(np.uint32)) for panel in arm.blocks())
     elif isinstance(order, str) and order == "random":
         dice = np.random.default_rng(check_seed(seed))
-        keyed = ((panel, _random_keys(panel, dice)) for panel in arm.blocks())
+        keyed = (
+            # Below 2^31, so that moving them up by one stays within their type.
+            (panel, dice.integers(2**31, size=(panel.n_rows, panel.n_labels)).astype(np.uint32))
+            for panel in arm.blocks()
+        )
     else:
         twin = open_twin(order, order_kind, arm, what="weighted and order")
         keyed = ((panel, other.checked().keys()) for panel, other in pair_blocks(arm, twin))
@@ -156,9 +157,15 @@ def open_twin(
     return twin if exclude is None else open_rows(twin, exclude=exclude)
 
 
-def _differences(arm: Source, twin: Source) -> Iterator[Floats]:
-    """Differences block by block; NaN where either arm is at the edge."""
-    return (log_odds_gap(one, other) for one, other in pair_blocks(arm, twin))
+def _median_gaps(arm: Source, twin: Source) -> Floats:
+    """Median of `log_odds_gap` of each label; NaN without a cell."""
+    gaps = np.concatenate([log_odds_gap(one, other) for one, other in pair_blocks(arm, twin)])
+    medians = np.full(arm.n_labels, np.nan)
+    for label, column in enumerate(gaps.T):
+        cells = column[~np.isnan(column)]
+        if cells.size:
+            medians[label] = np.median(cells)
+    return medians
 
 
 def log_odds_gap(one: Panel, other: Panel) -> Floats:
@@ -179,89 +186,6 @@ def _inside(panel: Panel) -> Bools:
     if panel.kind == "probability":
         return np.asarray((panel.scores > EDGE) & (panel.scores < 1 - EDGE))
     return np.asarray(np.abs(panel.scores) < np.log1p(-EDGE) - np.log(EDGE))
-
-
-def _median_of_rows(gaps: Floats) -> Floats:
-    medians = np.full(gaps.shape[1], np.nan)
-    for label, column in enumerate(gaps.T):
-        cells = column[~np.isnan(column)]
-        if cells.size:
-            medians[label] = np.median(cells)
-    return medians
-
-
-def _stream_median(arm: Source, twin: Source, kept_cells: int) -> Floats:
-    """The same medians in bounded memory, by bisection of integer keys."""
-    from oddslip.kernels.keys import keys_of, scores_of
-
-    def blocks() -> Iterator[tuple[Keys, Bools]]:
-        """The key of every difference, and whether it is valid, block by block."""
-        for gap in _differences(arm, twin):
-            yield keys_of(gap, "margin"), ~np.isnan(gap)
-
-    total = sum((valid.sum(axis=0) for _, valid in blocks()), np.zeros(arm.n_labels, np.int64))
-    lower = _select(blocks, np.maximum(total - 1, 0) // 2, total, kept_cells)
-    lower[total == 0] = 0
-    # The upper of the two middle cells equals the lower one, or is the next above it.
-    n_at_most = np.zeros_like(total)
-    above = np.full_like(lower, TOP)
-    for keys, valid in blocks():
-        higher = valid & (keys > lower)
-        n_at_most += (valid & ~higher).sum(axis=0)
-        above = np.minimum(above, np.where(higher, keys, TOP).min(axis=0))
-    upper = np.where(n_at_most > total // 2, lower, above)
-    middle = scores_of(lower, "margin") / 2 + scores_of(upper, "margin") / 2
-    return np.where(total > 0, middle, np.nan)
-
-
-def _select(
-    blocks: Callable[[], Iterator[tuple[Keys, Bools]]],
-    rank: Ints,
-    total: Ints,
-    kept_cells: int,
-) -> Keys:
-    """The key at position ``rank`` in the sorted keys of each label."""
-    labels = np.arange(rank.size)
-    rank, remaining = rank.copy(), total.copy()
-    low = np.zeros(rank.size, np.uint64)
-    bits = 64  # every range is 2^bits wide
-    while bits > 0 and remaining.sum() > kept_cells:
-        shift = np.uint64(max(0, bits - BIN_BITS))
-        counts = np.zeros((rank.size, 2**BIN_BITS), np.int64)
-        for keys, valid in blocks():
-            place = (keys - low) >> shift
-            inside = valid & (keys >= low) & (place < 2**BIN_BITS)
-            flat = (place.astype(np.int64) + labels * 2**BIN_BITS)[inside]
-            counts += np.bincount(flat, minlength=counts.size).reshape(counts.shape)
-        before = np.cumsum(counts, axis=1)
-        bins = np.minimum((before <= rank[:, None]).sum(axis=1), 2**BIN_BITS - 1)
-        rank -= (before - counts)[labels, bins]
-        remaining = counts[labels, bins]
-        low += bins.astype(np.uint64) << shift
-        bits = int(shift)
-    if bits == 0:
-        return low
-    candidates: list[list[Keys]] = [[] for _ in labels]
-    widest = np.uint64(2**bits - 1)
-    for keys, valid in blocks():
-        inside = valid & (keys >= low) & (keys - low <= widest)
-        for label in np.flatnonzero(inside.any(axis=0)):
-            candidates[label].append(keys[inside[:, label], label])
-    for label in np.flatnonzero(total):
-        low[label] = np.partition(np.concatenate(candidates[label]), rank[label])[rank[label]]
-    return low
-
-
-def _truth_keys(panel: Panel) -> Array:
-    positives = panel.positives()
-    keys = np.zeros((panel.n_rows, panel.n_labels), np.uint32)
-    keys[np.repeat(np.arange(panel.n_rows), positives.counts), positives.indices] = 1
-    return keys
-
-
-def _random_keys(panel: Panel, dice: np.random.Generator) -> Array:
-    # Numbers below 2^31, so that moving them up by one stays within their type.
-    return dice.integers(2**31, size=(panel.n_rows, panel.n_labels)).astype(np.uint32)
 
 
 def _rank(panel: Panel, order: Array, k: int) -> NDArray[np.int32]:

@@ -187,9 +187,7 @@ class WhatIfTally(MergeableTally):
         self.shared += int(shared.sum())
         self.changed += int((shared < (plain >= 0).sum(axis=1)).sum())
         if self.has_labels:
-            truth = np.zeros((panel.n_rows, panel.n_labels), np.bool_)
-            positives = panel.positives()
-            truth[np.repeat(np.arange(panel.n_rows), positives.counts), positives.indices] = True
+            truth = panel.truths().view(np.bool_)
             hits = np.take_along_axis(truth, ranking, 1) & (ranking >= 0)
             self.hits += int(hits.sum())
             plain_hits = np.take_along_axis(truth, plain, 1) & (plain >= 0)

@@ -1,15 +1,17 @@
-"""Arrays in memory, memory-mapped or in a file, cut into blocks of rows."""
+"""Arrays in memory, memory-mapped, in a file or in several, cut into blocks of rows."""
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from oddslip.core.labels import Positives
 from oddslip.core.panel import Panel
 from oddslip.core.types import Array
+from oddslip.errors import InvalidInput
 from oddslip.sources.base import Source, block_rows
 
 BEHIND = 8  # blocks that may still be in use when the pages of an earlier block are released
@@ -46,6 +48,57 @@ class ArraySource(Source):
                 release(first * scores.strides[0], (last + step) * scores.strides[0])
         if release:
             release(0, self.n_rows * scores.strides[0])
+
+
+class ChainedSource(Source):
+    """Arrays stacked by rows, without a copy.
+
+    Parameters
+    ----------
+    parts : list of ArraySource
+        Without labels, and alike: see `check_alike`.
+    whole : Panel
+        The labels and names of all rows, and no cells.
+    """
+
+    def __init__(self, parts: Sequence[ArraySource], whole: Panel) -> None:
+        self.parts, self.whole = parts, whole
+        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
+        self.kind, self.label_names = whole.kind, whole.label_names
+        self.dtype, self.has_labels = parts[0].dtype, whole.labels is not None
+
+    def row_ids(self) -> Array | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.whole.row_ids
+
+    def positives(self) -> Positives:
+        """True labels of all rows. No score is read."""
+        return ArraySource(self.whole).positives()
+
+    def blocks(self) -> Iterator[Panel]:
+        """The panels, in row order."""
+        first = 0
+        for part in self.parts:
+            for block in part.blocks():
+                stop = first + block.n_rows
+                yield self.whole._cut(block, first, stop)
+                first = stop
+
+
+def check_alike(parts: Sequence[ArraySource], files: Sequence[Any]) -> None:
+    """Reject files whose arrays cannot be stacked; name the first that differs."""
+    first = parts[0]
+    for part, file in zip(parts, files, strict=True):
+        if part.n_labels != first.n_labels:
+            raise InvalidInput(
+                f"all files must have the same labels, but {file} has {part.n_labels} and "
+                f"{files[0]} has {first.n_labels}."
+            )
+        if part.dtype != first.dtype:
+            raise InvalidInput(
+                f"all files must have the same type of scores, but {file} has {part.dtype} and "
+                f"{files[0]} has {first.dtype}. Convert one."
+            )
 
 
 def _page_releaser(scores: Array) -> Any:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 
-from oddslip.errors import InvalidInput, first_line
+from oddslip.errors import InvalidInput, OddslipError, first_line
+from oddslip.io.files import unreadable
 
 
 class Batches(ABC):
@@ -52,6 +54,17 @@ class Batches(ABC):
     ) -> Iterator[Any]:
         """Batches of one part, or of some of its row groups."""
         return self.batches(columns, n_rows, coded=coded)
+
+
+@contextmanager
+def reading(path: Any, otherwise: str) -> Iterator[None]:
+    """Turn errors of Arrow into `UnreadableFile`: the reason, or that a file is ``otherwise``."""
+    try:
+        yield
+    except OddslipError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise unreadable(path, error, otherwise) from error
 
 
 class TableBatches(Batches):

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from oddslip.core.panel import check_names
-from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
-from oddslip.io.files import unreadable
+from oddslip.core.row_ids import ROW_ID_NAMES
+from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.io.inputs import FileState, check_memory, input_path, unchanged
 from oddslip.io.paths import InputFiles
-from oddslip.sources.frames import ROW_ID_NAMES
+from oddslip.sources.batches import reading
 from oddslip.sources.long.roles import FORM, PAIRS_FORM, find_roles
 from oddslip.sources.spool import SpooledBatches
 
@@ -280,17 +280,16 @@ def _is_number(text: str) -> bool:
 @contextmanager
 def parsing(path: Path) -> Iterator[None]:
     """Turn errors of Arrow into `UnreadableFile`, with a one-line message."""
-    try:
-        yield
-    except OddslipError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        if isinstance(error, pa.ArrowInvalid) and _has_bare_return(path):
+    with reading(path, "not readable as CSV"):
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            if not _has_bare_return(path):
+                raise
             raise UnreadableFile(
                 f"{path} must have carriage returns within quotes only, or at the end of lines, "
                 f"got one elsewhere ({first_line(error)}). Quote the name that holds it."
             ) from error
-        raise unreadable(path, error, "not readable as CSV") from error
 
 
 def _has_bare_return(path: Path) -> bool:

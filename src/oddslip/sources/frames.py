@@ -7,13 +7,12 @@ and memory holds one batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
-from oddslip.core.row_ids import ROW_ID_NAMES as ROW_ID_NAMES
-from oddslip.core.row_ids import is_frame, row_names
+from oddslip.core.row_ids import ROW_ID_NAMES, is_frame, row_names
 from oddslip.errors import InvalidInput, OddslipError, first_line
 from oddslip.sources.long.roles import looks_long
 
@@ -82,7 +81,8 @@ def open_table(thing: Any) -> Any:
             frames = _lazy_batches(thing)
             first = pa.table(next(frames))
             schema, tables = first.schema, chain([first], map(pa.table, frames))
-            return SpooledBatches(called, schema, chain.from_iterable(_cut(t) for t in tables))
+            batches = (batch for table in tables for batch in table.to_batches())
+            return SpooledBatches(called, schema, batches)
         if isinstance(thing, pa.Table | pa.RecordBatch):
             return TableBatches(pa.table(thing), called)
         if is_frame(thing):
@@ -117,11 +117,6 @@ def _lazy_batches(lazy: Any) -> Iterator[Any]:
         batches = iter(lazy.collect_batches(chunk_size=LAZY_ROWS, maintain_order=True))
     first = next(batches, None)
     return iter([lazy.limit(0).collect()]) if first is None else chain([first], batches)
-
-
-def _cut(table: Any) -> Iterable[Any]:
-    batches: list[Any] = table.to_batches()
-    return batches
 
 
 def _stream_batches(reader: Any, called: str) -> Iterator[Any]:

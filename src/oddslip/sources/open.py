@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 import numpy as np
 
@@ -17,17 +17,15 @@ from oddslip.core.labels import (
     is_nested,
     labels_from_lists,
 )
-from oddslip.core.panel import Kind, Panel, SparsePanel, read_sample_weight
+from oddslip.core.panel import Kind, Panel, SparsePanel, no_cells, read_sample_weight
 from oddslip.core.row_ids import UnorderedNames, is_frame
-from oddslip.core.sparse import read_labels_npz, read_sparse
+from oddslip.core.sparse import read_array
 from oddslip.core.threads import available_threads
 from oddslip.core.types import LabelsLike, ScoresLike
-from oddslip.errors import InvalidInput
-from oddslip.io.arrays import read_npy, read_npz
+from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.paths import InputFiles, find_files, form_of, is_files, is_path
-from oddslip.sources.arrays import ArraySource
+from oddslip.sources.arrays import ArraySource, ChainedSource, check_alike
 from oddslip.sources.base import Source, join_positives
-from oddslip.sources.chained import ChainedSource, check_alike
 from oddslip.sources.frames import is_table, open_table
 from oddslip.sources.sparse import SparseSource, list_sparse, read_long
 from oddslip.sources.views import PartialSource, WeightedSource
@@ -47,6 +45,16 @@ class SourceOptions:
     row_ids: Any = None
     exclude: LabelsLike = None
     nan: Nan = "refuse"
+
+
+class RowOptions(TypedDict, total=False):
+    """What the rows of a verb are; see `open_rows`."""
+
+    kind: Kind | None
+    label_names: Sequence[str] | None
+    exclude: LabelsLike
+    nan: Nan
+    threads: int | None
 
 
 # Has the keywords of the verbs, so that each of them passes its own on.
@@ -181,24 +189,11 @@ def open_source(
     >>> source.n_rows, source.n_labels
     (1, 3)
     """
+    options = SourceOptions(kind, label_names, row_ids, exclude, nan)
     spark = {"row_id": row_id, "unweighted": unweighted}
     if engine is not None or is_spark(table):
-        if exclude is not None or nan != "refuse":
-            raise InvalidInput("exclude and nan go with rows of this machine, got a Spark table.")
-        if columns is not None:
-            raise InvalidInput(
-                "columns of a Spark table are named by scores, labels and row_id, got columns."
-            )
-        return _open_spark(
-            table,
-            engine,
-            scores=scores,
-            labels=labels,
-            row_ids=row_ids,
-            kind=kind,
-            label_names=label_names,
-            **spark,
-        )
+        spark |= {"scores": scores, "labels": labels}
+        return _open_spark(table, engine, columns, spark, options)
     for name, column in spark.items():
         if column is not None:
             raise InvalidInput(
@@ -214,7 +209,7 @@ def open_source(
         labels, exclude = (
             _open_long_columns(values, columns, truths=True) for values in (labels, exclude)
         )
-    options = SourceOptions(kind, label_names, row_ids, exclude, nan)
+        options = replace(options, exclude=exclude)
     return _without_cells(_open_whole(scores, labels, options), options)
 
 
@@ -243,15 +238,11 @@ def _without_cells(whole: Source, options: SourceOptions) -> Source:
 def _open_excluded(exclude: LabelsLike, whole: Source, *, beside: bool) -> Positives:
     """Excluded labels, checked as true labels are."""
     try:
-        shape = (whole.n_rows, whole.n_labels)
-        if is_file_or_table(exclude):
-            ids = whole.row_ids()
-            exclude = open_labels(exclude, whole.label_names, shape=shape, row_ids=ids)
-        if is_nested(exclude):  # lists, never cells
+        if is_nested(exclude) and not is_files(exclude):  # lists, never cells
             exclude = labels_from_lists(exclude, whole.n_labels, whole.label_names)
-        no_cells = np.broadcast_to(np.zeros(()), shape)
-        panel = Panel(no_cells, label_names=whole.label_names, row_ids=whole.row_ids())
-        panel.add_labels(exclude, indexed=whole.indexed, beside=beside)
+        shape = (whole.n_rows, whole.n_labels)
+        panel = Panel(no_cells(shape), label_names=whole.label_names, row_ids=whole.row_ids())
+        add_labels(panel, exclude, indexed=whole.indexed, beside=beside)
         return panel.positives()
     except InvalidInput as error:
         raise InvalidInput(f"exclude is read as labels are: {error}") from error
@@ -266,17 +257,15 @@ def _open_whole(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) 
                 f"a {type(scores).__name__} brings its own labels, kind and names; "
                 "pass it alone, or pass its scores instead."
             )
-        if isinstance(scores, SparsePanel):
-            scores = SparseSource(scores)
-        elif isinstance(scores, Panel):
-            scores = ArraySource(scores)
+        if isinstance(scores, Panel):
+            scores = _source_of(scores)
         return _with_ordered_names(scores)
     if is_file_or_table(scores):
         input_files = find_files(scores) if is_files(scores) else None
         if input_files is None or input_files.form != "array":
             files = open_table(scores) if input_files is None else open_columns(input_files)
             return _open_columns(files, labels, options)
-        arrays = [_read_array(file) for file in input_files.files]
+        arrays = [read_array(file) for file in input_files.files]
         if len(arrays) > 1:
             return _open_chain(arrays, input_files.files, labels, options)
         (scores,) = arrays
@@ -284,14 +273,18 @@ def _open_whole(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) 
     if hasattr(scores, "tocsr"):
         return _open_sparse(scores, labels, options)
     panel, indexed = Panel(scores, **_panel_options(options)), is_frame(scores)
-    if is_file_or_table(labels):
-        shape, ids = panel.scores.shape, panel.row_ids
-        labels = open_labels(labels, panel.label_names, shape=shape, row_ids=ids)
-    if labels is not None:
-        panel.add_labels(_native(labels), indexed=indexed, beside=row_ids is not None)
+    add_labels(panel, labels, indexed=indexed, beside=row_ids is not None)
     source = ArraySource(panel)
     source.indexed = indexed
     return source
+
+
+def _source_of(panel: Panel) -> Source:
+    """The source of a panel, whose rows are numbered from 0 also where it was cut from another."""
+    if panel.first_row:
+        panel = panel.rows(0, panel.n_rows)
+        panel.first_row, panel._row_keys = 0, None
+    return SparseSource(panel) if isinstance(panel, SparsePanel) else ArraySource(panel)
 
 
 def _panel_options(options: SourceOptions) -> dict[str, Any]:
@@ -348,19 +341,11 @@ def _open_columns(files: Batches, labels: LabelsLike, options: SourceOptions) ->
         raise InvalidInput(
             f"row_ids must be a column of {files.path}, got them apart. Add a column row_id."
         )
-    kind, names, is_partial = options.kind, options.label_names, options.nan == "absent"
+    names, is_partial = options.label_names, options.nan == "absent"
     files = as_long(files, label_names=names)
     if is_partial and is_long(files.schema):
-        return _open_long(files, labels, kind, names)
-    return ParquetSource(files, labels, kind=kind, label_names=names, nan=is_partial)
-
-
-def _read_array(path: Path) -> Any:
-    """An array of a file, or the sparse matrix that it holds."""
-    if path.suffix != ".npz":
-        return read_npy(path)
-    matrix = read_sparse(path)
-    return read_npz(path) if matrix is None else matrix
+        return _open_long(files, labels, options)
+    return ParquetSource(files, labels, kind=options.kind, label_names=names, nan=is_partial)
 
 
 def _open_chain(
@@ -373,44 +358,42 @@ def _open_chain(
     kind = panel_options["kind"]
     parts = [ArraySource(Panel(_native(array), kind=kind)) for array in arrays]
     check_alike(parts, files)
-    if is_file_or_table(labels):
-        shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
-        labels = open_labels(labels, options.label_names, shape=shape, row_ids=options.row_ids)
-    return ChainedSource(parts, files, _native(labels), **panel_options)
+    shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
+    whole = Panel(no_cells(shape, parts[0].dtype), **panel_options)
+    add_labels(whole, labels, beside=options.row_ids is not None)
+    return ChainedSource(parts, whole)
 
 
 def _open_sparse(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) -> SparseSource:
-    shape = scores.shape
-    positions, cells = list_sparse(scores)
-    if is_file_or_table(labels):
-        labels = open_labels(labels, options.label_names, shape=shape, row_ids=options.row_ids)
-    panel = SparsePanel.of(
-        positions,
-        cells,
-        int(shape[1]),
-        labels=_native(labels),
-        **_panel_options(options),
-        beside=True,
-    )
+    panel = SparsePanel.of(*list_sparse(scores), int(scores.shape[1]), **_panel_options(options))
+    add_labels(panel, labels, beside=True)
     return SparseSource(panel)
 
 
-def _open_long(
-    files: Batches, labels: LabelsLike, kind: Kind | None, label_names: Sequence[str] | None
-) -> SparseSource:
+def _open_long(files: Batches, labels: LabelsLike, options: SourceOptions) -> SparseSource:
     from oddslip.sources.long.table import check_long
     from oddslip.sources.parquet.source import stored_kind
 
     check_long(files)
-    kind, kind_is_stored = stored_kind(files, kind)
-    stored = is_file_or_table(labels)
-    source = read_long(files, None if stored else labels, kind, label_names)
-    if stored:
-        shape, ids = (source.n_rows, source.n_labels), source.row_ids()
-        labels = open_labels(labels, source.label_names, shape=shape, row_ids=ids)
-        source = read_long(files, labels, kind, label_names)
+    kind, kind_is_stored = stored_kind(files, options.kind)
+    panel = read_long(files, kind, options.label_names)
+    if labels is not None and panel.labels is not None:
+        raise InvalidInput(f"labels must come from one place, but {files.path} holds some as well.")
+    add_labels(panel, labels)
+    source = SparseSource(panel)
     source.kind_is_stored = kind_is_stored
     return source
+
+
+def add_labels(
+    panel: Panel, labels: LabelsLike, *, indexed: bool = False, beside: bool = False
+) -> None:
+    """Open the true labels of a panel, if there are any: see `Panel.add_labels`."""
+    if is_file_or_table(labels):
+        shape, ids = (panel.n_rows, panel.n_labels), panel.row_ids
+        labels = open_labels(labels, panel.label_names, shape=shape, row_ids=ids)
+    if labels is not None:
+        panel.add_labels(_native(labels), indexed=indexed, beside=beside)
 
 
 def is_spark(thing: Any) -> bool:
@@ -418,16 +401,26 @@ def is_spark(thing: Any) -> bool:
     return type(thing).__module__.startswith("pyspark.sql") and hasattr(thing, "mapInArrow")
 
 
-def _open_spark(table: Any, engine: Any, *, row_ids: Any, **columns: Any) -> Source:
+def _open_spark(
+    table: Any, engine: Any, long_columns: Any, columns: dict[str, Any], options: SourceOptions
+) -> Source:
+    """A table that Spark reads; ``columns`` are those of its rows, by their roles."""
     from oddslip.sources.table import open_files, open_table
 
-    if row_ids is not None:
+    if options.exclude is not None or options.nan != "refuse":
+        raise InvalidInput("exclude and nan go with rows of this machine, got a Spark table.")
+    if long_columns is not None:
+        raise InvalidInput(
+            "columns of a Spark table are named by scores, labels and row_id, got columns."
+        )
+    if options.row_ids is not None:
         raise InvalidInput("rows of a table are named by a column, got row_ids. Pass row_id=...")
     for name in ("scores", "labels"):
         if columns[name] is not None and not isinstance(columns[name], str):
             raise InvalidInput(
                 f"{name} must name a column of the table, got {columns[name]!r:.60}."
             )
+    columns |= {"kind": options.kind, "label_names": options.label_names}
     if engine is None:
         return open_table(table, **columns)
     if not is_path(table):
@@ -438,8 +431,8 @@ def _open_spark(table: Any, engine: Any, *, row_ids: Any, **columns: Any) -> Sou
 
 
 def is_file_or_table(thing: Any) -> bool:
-    """Whether this is a path, or a table of another library."""
-    return is_files(thing) or is_table(thing)
+    """Whether this is a path, or a table of another library; arrays are neither."""
+    return not isinstance(thing, np.ndarray) and (is_files(thing) or is_table(thing))
 
 
 def open_labels(
@@ -464,20 +457,23 @@ def open_labels(
             else open_columns(input_files, truths=True, label_names=label_names)
         )
         return read_label_table(files, label_names, shape=shape, row_ids=row_ids)
-    parts = [read_labels_npz(f) if f.suffix == ".npz" else read_npy(f) for f in input_files.files]
+    parts = [read_array(file) for file in input_files.files]
+    for part, file in zip(parts, input_files.files, strict=True):
+        if file.suffix == ".npz" and part.ndim != 2:
+            raise UnreadableFile(f"{file} must be of shape (rows, labels), got shape {part.shape}.")
     return parts[0] if len(parts) == 1 else _stack(parts, input_files.files)
 
 
 def _stack(parts: list[Any], files: list[Any]) -> Any:
     """Labels of several files, stacked by rows. Memory grows with the positives."""
-    widths = [part.shape[-1] for part in parts]
+    checked = [as_labels(_native(part), 0) for part in parts]
+    widths = [labels.shape[1] for labels in checked]
     different = next((at for at, width in enumerate(widths) if width != widths[0]), None)
     if different is not None:
         raise InvalidInput(
             f"all files must have the same labels, but {files[different]} has {widths[different]} "
             f"and {files[0]} has {widths[0]}."
         )
-    checked = [as_labels(_native(part), widths[0]) for part in parts]
     whole = join_positives(labels.positives(0, labels.shape[0]) for labels in checked)
     from scipy.sparse import csr_array
 

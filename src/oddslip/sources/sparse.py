@@ -14,7 +14,7 @@ import numpy as np
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_names
 from oddslip.core.sparse import as_rows, ascends
-from oddslip.core.types import Array, Ints, LabelsLike
+from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput
 from oddslip.sources.base import BLOCK_BYTES, Source, block_rows
 
@@ -58,8 +58,6 @@ def list_sparse(matrix: Any) -> tuple[Positives, Array]:
     """Labels and scores of the stored cells of a scipy.sparse matrix, in order."""
     rows = as_rows(matrix, "scores")
     indptr, indices, cells = rows.indptr.astype(np.int64), rows.indices, rows.data
-    if cells.dtype.kind not in "biuf":
-        raise InvalidInput(f"scores must be numbers, got a sparse matrix of {cells.dtype}.")
     if not ascends(rows.indptr, rows.indices):
         owners = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
         order = np.lexsort((indices, owners))
@@ -73,20 +71,25 @@ def list_sparse(matrix: Any) -> tuple[Positives, Array]:
     return Positives(indptr, indices.astype(np.int32)), np.ascontiguousarray(cells)
 
 
-def read_long(
-    files: Any, labels: LabelsLike, kind: Kind, names: Sequence[str] | None
-) -> SparseSource:
+def read_long(files: Any, kind: Kind, names: Sequence[str] | None) -> SparsePanel:
     """A long table in any order, whose rows hold some labels each. A null score is absent."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from oddslip.sources.batches import reading
     from oddslip.sources.long.table import CELLS
-    from oddslip.sources.parquet.columns import id_cells, name_values, score_cells, truth_cells
-    from oddslip.sources.parquet.files import reading
+    from oddslip.sources.parquet.columns import (
+        id_cells,
+        line_places,
+        name_values,
+        score_cells,
+        truth_cells,
+    )
+    from oddslip.sources.parquet.files import DAMAGED
 
     path = files.path
     columns = [name for name in ("row", "label", "score", "true") if name in files.schema.names]
-    with reading(path):
+    with reading(path, DAMAGED):
         table = pa.Table.from_batches(list(files.batches(columns, CELLS))).combine_chunks()
     for name in ("row", "label"):
         if table.column(name).null_count:
@@ -98,10 +101,7 @@ def read_long(
             column = column.dictionary_encode()
         return column.indices.to_numpy().astype(np.int64), column.dictionary
 
-    def place_of(at: int) -> str:
-        row, label = table.column("row")[at].as_py(), table.column("label")[at].as_py()
-        return f"row {row!r}, label {str(label)!r}"
-
+    place_of = line_places(table)
     rows, row_set = coded("row")
     owned, label_set = coded("label")
     ids = id_cells(pc.cast(row_set, row_set.type))
@@ -117,23 +117,19 @@ def read_long(
     lines = Positives(np.concatenate([[0], ends]), owned[order].astype(np.int32))
     scores = score_cells(table.column("score").combine_chunks(), place_of, null_absent=True)[order]
     there = ~np.isnan(scores)
-    if "true" in columns:
-        if labels is not None:
-            raise InvalidInput(f"labels must come from one place, but {path} holds some as well.")
-        true = truth_cells(table.column("true").combine_chunks(), place_of)[order]
-        labels = SparseLabels(*lines.filter(true & there), (len(row_set), len(label_order)))
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
     panel = SparsePanel.of(
         lines.filter(there),
         scores[there].astype(dtype),
         len(label_order),
-        labels=labels,
         kind=kind,
         label_names=label_order,
         row_ids=ids,
-        beside="true" in columns,
     )
-    return SparseSource(panel)
+    if "true" in columns:
+        true = truth_cells(table.column("true").combine_chunks(), place_of)[order]
+        panel.labels = SparseLabels(*lines.filter(true & there), panel.shape)
+    return panel
 
 
 def _order_labels(

@@ -21,7 +21,7 @@ from oddslip.sources.base import MAX_SMALL_ROWS, Source
 from oddslip.sources.parquet.columns import is_text
 from oddslip.spark.base import Engine, run_tally
 from oddslip.spark.messages import pack
-from oddslip.spark.rows import LABEL_FIELDS, Layout
+from oddslip.spark.rows import LABEL_FIELDS, Layout, check_columns
 from oddslip.spark.tasks import list_cells, top_of_panel, versions
 
 _ID_TYPES = {
@@ -293,14 +293,8 @@ def open_table(
     elif labels is None:
         labels = spark.default_labels(table, named=label_names is not None)
     scores = scores or "scores"
-    for part, name in (
-        ("scores", scores),
-        ("labels", labels),
-        ("row_id", row_id),
-        ("unweighted", unweighted),
-    ):
-        if name is not None:
-            spark.check_column(table, part, name)
+    columns = {"scores": scores, "labels": labels, "row_id": row_id, "unweighted": unweighted}
+    check_columns(table.columns, columns)
     is_sparse = form != "rows"
     _check_candidates(is_sparse, unweighted, label_names)
     table, dtype = spark.score_type(table, scores)
@@ -313,21 +307,31 @@ def open_table(
     by_name = labels is not None and spark.label_type(table, labels) == "string"
     if by_name and label_names is None:
         raise InvalidInput("labels listed by name need label_names, got none. Pass label_names=...")
-    n_labels = spark.first_width(table, scores) if label_names is None else None
-    names = None if label_names is None else tuple(label_names)
-    names = check_names(names, n_labels or len(names or ()))
-    layout = Layout(
-        n_labels=n_labels or len(names or ()),
+    n_labels = spark.first_width(table, scores) if label_names is None else len(tuple(label_names))
+    layout = _layout(columns, kind, dtype, label_names, n_labels=n_labels, listed=is_sparse)
+    return TableSource(spark.SparkTable(table), layout)
+
+
+def _layout(
+    columns: Mapping[str, str | None],
+    kind: Kind | None,
+    dtype: np.dtype[Any],
+    label_names: Sequence[str] | None,
+    *,
+    n_labels: int,
+    listed: bool,
+) -> Layout:
+    return Layout(
+        n_labels=n_labels,
         kind=kind or "probability",
         dtype=dtype,
-        label_names=names,
-        scores=scores,
-        labels=labels,
-        row_id=row_id,
-        twin=unweighted,
-        listed=is_sparse,
+        label_names=check_names(label_names, n_labels),
+        scores=columns["scores"],
+        labels=columns["labels"],
+        row_id=columns["row_id"],
+        twin=columns["unweighted"],
+        listed=listed,
     )
-    return TableSource(spark.SparkTable(table), layout)
 
 
 def _check_candidates(is_sparse: bool, unweighted: ScoresLike, label_names: Any) -> None:
@@ -371,7 +375,7 @@ def open_files(
     if labels is None and _lists_labels(schema, by_name=label_names is not None):
         labels = "labels"
     columns = {"scores": scores, "labels": labels, "row_id": row_id, "unweighted": unweighted}
-    _check_columns(schema, columns)
+    check_columns(schema.names, columns)
     dtype, is_sparse = _score_type(schema, scores)
     _check_candidates(is_sparse, unweighted, label_names)
     if label_names is None:
@@ -379,28 +383,9 @@ def open_files(
         n_labels = len(first.column(0)[0])
     else:
         n_labels = len(tuple(label_names))
-    layout = Layout(
-        n_labels=n_labels,
-        kind=kind or "probability",
-        dtype=dtype,
-        label_names=check_names(label_names, n_labels),
-        scores=scores,
-        labels=labels,
-        row_id=row_id,
-        twin=unweighted,
-        listed=is_sparse,
-    )
+    layout = _layout(columns, kind, dtype, label_names, n_labels=n_labels, listed=is_sparse)
     engine = SparkFiles(session, len(units))
     return TableSource(engine, layout, id_type=_id_type(schema, row_id), units=units)
-
-
-def _check_columns(schema: pa.Schema, columns: Mapping[str, str | None]) -> None:
-    for part, name in columns.items():
-        if name is not None and name not in schema.names:
-            raise InvalidInput(
-                f"{part} must name a column, one of {', '.join(schema.names):.120}, "
-                f"got {name!r:.60}."
-            )
 
 
 def _score_type(schema: pa.Schema, scores: str) -> tuple[np.dtype[Any], bool]:

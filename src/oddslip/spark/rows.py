@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -50,9 +50,14 @@ class Layout(NamedTuple):
         """Rows of eight megabytes of scores."""
         return max(1, BLOCK_BYTES // (self.n_labels * self.dtype.itemsize))
 
-    def name_of(self, label: int) -> str:
-        """Name of a label; its number where labels have no names."""
-        return str(label) if self.label_names is None else self.label_names[label]
+
+def check_columns(names: Sequence[str], columns: Mapping[str, object]) -> None:
+    """Reject a column that a table does not have; None is none."""
+    for part, name in columns.items():
+        if name is not None and name not in names:
+            raise InvalidInput(
+                f"{part} must name a column, one of {', '.join(names):.120}, got {name!r:.60}."
+            )
 
 
 def read_panels(batches: Iterable[pa.RecordBatch], layout: Layout) -> Iterator[Panel]:
@@ -145,19 +150,22 @@ def ascending(cells: Ints) -> Ints:
     return np.asarray(cells[first], np.int64)
 
 
+def _first_null(column: pa.Array) -> int:
+    """Place of the first null of a column that has one."""
+    return int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+
+
 def _lists(table: pa.Table, name: str, panel: Panel) -> tuple[Ints, pa.Array]:
     """Offsets of the list of every row, and the concatenated values."""
     column = whole_column(table, name)
     if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise InvalidInput(
-            f"{name} must hold a list in every row, got null at {panel.name_row(row)}."
-        )
+        place = panel.name_row(_first_null(column))
+        raise InvalidInput(f"{name} must hold a list in every row, got null at {place}.")
     lengths = numbers_of(pc.list_value_length(column))
     ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     values = column.flatten()
     if values.null_count:
-        cell = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+        cell = _first_null(values)
         row = int(np.searchsorted(ends, cell, side="right")) - 1
         raise InvalidInput(f"{name} must hold no null, got one at {panel.name_row(row)}.")
     return ends, values
@@ -185,8 +193,7 @@ def _put_candidates(table: pa.Table, layout: Layout, panel: SparsePanel) -> None
     labels = parts.pop(next(part for part in parts if part in LABEL_FIELDS))
     for part, column in {"label": labels, **parts}.items():
         if column.null_count:
-            cell = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-            row = int(rows[cell])
+            row = int(rows[_first_null(column)])
             raise InvalidInput(
                 f"{part} of a candidate must not be null, got one at {panel.name_row(row)}."
             )
@@ -198,7 +205,7 @@ def _put_candidates(table: pa.Table, layout: Layout, panel: SparsePanel) -> None
         row, label = divmod(int(places[duplicates[0]]), layout.n_labels)
         raise InvalidInput(
             f"a cell must be there once, got two at {panel.name_row(row)}, "
-            f"label {layout.name_of(label)!r}."
+            f"label {panel.name_of(label)!r}."
         )
     cells = np.asarray(parts["score"].to_numpy(zero_copy_only=False), layout.dtype)[order]
     shape = (ends.size - 1, layout.n_labels)
@@ -210,7 +217,7 @@ def _put_candidates(table: pa.Table, layout: Layout, panel: SparsePanel) -> None
             row, label = divmod(int(places[wrong[0]]), layout.n_labels)
             raise InvalidInput(
                 f"labels must be 0 or 1, got {true[wrong[0]]} at {panel.name_row(row)}, "
-                f"label {layout.name_of(label)!r}."
+                f"label {panel.name_of(label)!r}."
             )
         panel.labels = SparseLabels(*panel.positions.filter(true == 1), shape)
 
@@ -232,7 +239,7 @@ def _indices(values: pa.Array, rows: Ints, name: str, layout: Layout, panel: Pan
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         matches = pc.index_in(values, pa.array(layout.label_names or (), values.type))
         if matches.null_count:
-            cell = int(np.flatnonzero(matches.is_null().to_numpy(zero_copy_only=False))[0])
+            cell = _first_null(matches)
             raise InvalidInput(
                 f"{name} must be among label_names, got {values[cell].as_py()!r:.60} "
                 f"at {panel.name_row(int(rows[cell]))}."

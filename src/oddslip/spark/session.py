@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from oddslip.errors import InvalidInput, MissingDependency, OddslipError
+from oddslip.errors import InvalidInput, MissingDependency, OddslipError, first_line
 from oddslip.spark.jobs import run_job_batch
 from oddslip.spark.messages import Kinds, Message
-from oddslip.spark.rows import LABEL_FIELDS
+from oddslip.spark.rows import LABEL_FIELDS, check_columns
 from oddslip.spark.tasks import Batches, map_rows, merge_shards, read_rows, tally_rows
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class SparkTable:
 
     def check(self, column: str) -> None:
         """See `oddslip.spark.base.Engine`."""
-        check_column(self.frame, "a column", column)
+        check_columns(self.frame.columns, {"a column": column})
         score_type(self.frame, column)
 
     def attach(self, message: Message, columns: Sequence[str], fields: dict[str, str]) -> DataFrame:
@@ -233,7 +233,7 @@ def start_session(master: str = "local[*]", **config: object) -> SparkSession:
     except Exception as error:
         raise InvalidInput(
             f"master must name a Spark cluster that answers, got {master!r:.80} "
-            f"({_first_line(error)}). Is Java 17 installed, and the master running?"
+            f"({first_line(error)}). Is Java 17 installed, and the master running?"
         ) from error
     if not connect:
         session.sparkContext.setLogLevel("ERROR")
@@ -264,9 +264,7 @@ def grouped(
 
     scores, row_id = scores or "score", row_id or "row"
     roles = {"scores": scores, "row_id": row_id, "label": "label", "labels": labels}
-    for role, name in roles.items():
-        if name is not None:
-            check_column(frame, role, name)
+    check_columns(frame.columns, roles)
     cells = {"label": "label", "score": scores} | ({} if labels is None else {"true": labels})
     fields = [col(_quoted([name])[0]).alias(part) for part, name in cells.items()]
     lists = collect_list(struct(*fields)).alias("scores")
@@ -335,14 +333,6 @@ def first_width(frame: DataFrame, name: str) -> int:
     return len(row[0])
 
 
-def check_column(frame: DataFrame, part: str, name: object) -> str:
-    """The name of an existing column."""
-    if not isinstance(name, str) or name not in frame.columns:
-        columns = ", ".join(frame.columns)
-        raise InvalidInput(f"{part} must name a column, one of {columns:.120}, got {name!r:.60}.")
-    return name
-
-
 def _field(frame: DataFrame, name: str) -> Any:
     return next(field for field in frame.schema.fields if field.name == name)
 
@@ -350,11 +340,6 @@ def _field(frame: DataFrame, name: str) -> Any:
 def _quoted(columns: Sequence[str]) -> list[str]:
     """Names quoted for Spark, so that they may hold any character."""
     return ["`" + name.replace("`", "``") + "`" for name in columns]
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:200]
 
 
 def _explain(error: Exception) -> OddslipError:
@@ -373,7 +358,7 @@ def _explain(error: Exception) -> OddslipError:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("at ")]  # Java's stack
     informative = [line for line in lines if "Error" in line or "Exception" in line]
-    cause = (informative[-1] if informative else _first_line(error))[:300]
+    cause = (informative[-1] if informative else first_line(error))[:300]
     return SparkFailed(f"a Spark job failed: {cause}")
 
 

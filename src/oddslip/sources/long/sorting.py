@@ -26,6 +26,7 @@ from oddslip.sources.long.table import LongTable
 from oddslip.sources.parquet.columns import (
     first_null,
     id_cells,
+    line_places,
     matched_names,
     name_values,
     ordered_labels,
@@ -193,11 +194,7 @@ class _Buckets:
 
     def add(self, batch: Any) -> None:
         """Write cells to their buckets."""
-
-        def place_of(at: int) -> str:
-            row, label = batch.column("row")[at].as_py(), batch.column("label")[at].as_py()
-            return f"row {row!r}, label {str(label)!r}"
-
+        place_of = line_places(batch)
         cells = np.empty(batch.num_rows, self.cell)
         cells["place"] = self.order.places(batch)
         cells["score"] = score_cells(batch.column("score"), place_of)

@@ -26,6 +26,7 @@ from oddslip.sources.parquet.columns import (
     id_cells,
     is_float,
     is_text,
+    line_places,
     matched_names,
     name_values,
     ordered_labels,
@@ -241,10 +242,10 @@ class _Block:
         self.filled[targets] = True
         if self.scores is not None:
             column = part.column("score")
-            self.scores[targets] = score_cells(column, lambda at: self._place(part, at))
+            self.scores[targets] = score_cells(column, line_places(part))
         if self.truths is not None:
             column = part.column("true")
-            self.truths[targets] = truth_cells(column, lambda at: self._place(part, at))
+            self.truths[targets] = truth_cells(column, line_places(part))
         self.ids.append(id_cells(rows.filter(pa.array(starts))))
         self.n_filled += part.num_rows
 
@@ -271,10 +272,6 @@ class _Block:
         self._check(row)
         # A row that continues where the next should start is the previous one.
         self.table.raise_incomplete(self.first_row + row - too_long)
-
-    def _place(self, part: Any, at: int) -> str:
-        row, label = part.column("row")[at].as_py(), part.column("label")[at].as_py()
-        return f"row {row!r}, label {str(label)!r}"
 
 
 def _codes(rows: Any) -> Array:

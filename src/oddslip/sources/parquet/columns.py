@@ -11,10 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oddslip.core.panel import check_names
-from oddslip.core.row_ids import UnorderedNames, are_integers, is_numbering, refuse_positions
+from oddslip.core.row_ids import (
+    ROW_ID_NAMES,
+    UnorderedNames,
+    are_integers,
+    is_numbering,
+    refuse_positions,
+)
 from oddslip.core.types import Array, Bools, Ints
 from oddslip.errors import InvalidInput
-from oddslip.sources.frames import ROW_ID_NAMES
+from oddslip.sources.batches import Batches
 
 PlaceOf = Callable[[int], str]  # location of the i-th cell of a column: "row 3, label 'a'"
 
@@ -75,6 +81,14 @@ class LabelIndex:
             )
             raise InvalidInput(f"{rule}, got {show_value(column[at])} at {place_of(at)}.")
         return indices.astype(np.int64)
+
+    def indices_of_lists(self, lists: Any, first_row: int) -> tuple[Ints, Ints]:
+        """Row of each listed label within a batch, and its index; no list lists no label."""
+        lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
+        rows = np.repeat(np.arange(len(lists)), lengths)
+        if not rows.size:
+            return rows, rows
+        return rows, self.indices(lists.flatten(), lambda at: f"row {first_row + int(rows[at])}")
 
 
 def ordered_labels(names: list[str]) -> tuple[str, ...]:
@@ -231,10 +245,37 @@ def batch_ids(batch: Any, column: str | None, first_row: int) -> Array | None:
     return None if column is None else id_cells(batch.column(column), first_row)
 
 
-def read_ids(batches: Iterator[Any], column: str, first: int = 0) -> Array:
+def read_ids(files: Batches, column: str | None) -> Array | None:
+    """Row ids of a table, from their column alone."""
+    if column is None:
+        return None
+    return join_ids(files.batches([column], ID_ROWS), column)
+
+
+def join_ids(batches: Iterator[Any], column: str, first_row: int = 0) -> Array:
     """Row ids of these batches."""
     parts = []
     for batch in batches:
-        parts.append(id_cells(batch.column(column), first))
-        first += batch.num_rows
+        parts.append(id_cells(batch.column(column), first_row))
+        first_row += batch.num_rows
     return np.concatenate(parts)
+
+
+def cell_places(first_row: int, n_labels: int, names: Sequence[str] | None) -> PlaceOf:
+    """Where the cells of rows are, one row after another."""
+
+    def place_of(at: int) -> str:
+        row, label = divmod(at, n_labels)
+        return f"row {first_row + row}, label {str(label) if names is None else names[label]!r}"
+
+    return place_of
+
+
+def line_places(lines: Any) -> PlaceOf:
+    """Where the cells of a long table are: the row and the label that a line names."""
+
+    def place_of(at: int) -> str:
+        row, label = (lines.column(name)[at].as_py() for name in ("row", "label"))
+        return f"row {row!r}, label {str(label)!r}"
+
+    return place_of

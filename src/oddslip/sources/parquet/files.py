@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
-from oddslip.io.files import unreadable
+from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.inputs import FileState, check_memory, input_path, unchanged
 from oddslip.io.paths import InputFiles, find_files
-from oddslip.sources.batches import Batches
+from oddslip.sources.batches import Batches, reading
 from oddslip.sources.parquet.footer import read_chunks
 
 # Column chunks are read through small buffers. Without them, memory would hold each chunk, and with
@@ -40,7 +38,7 @@ class ParquetFiles(Batches):
         for file in self.files:
             if isinstance(file, Path):
                 self.states[file] = FileState.of(input_path(file))
-            with reading(file), self._open(file) as parquet:
+            with reading(file, DAMAGED), self._open(file) as parquet:
                 file_schema = parquet.schema_arrow
                 file_schema.names  # noqa: B018  # raises on names that are not UTF-8
                 self.footers[file] = parquet.metadata
@@ -93,7 +91,7 @@ class ParquetFiles(Batches):
                 batch_size=n_rows, row_groups=groups, columns=list(columns), use_threads=False
             )
             while True:
-                with unchanged(file, self.states.get(file)), reading(file):
+                with unchanged(file, self.states.get(file)), reading(file, DAMAGED):
                     batch = next(batches, None)
                     if batch is not None:
                         # Arrow itself does not check the codes of a file.
@@ -111,7 +109,7 @@ class ParquetFiles(Batches):
         nested = [name for name in columns if pa.types.is_nested(self.schema.field(name).type)]
         if not nested:
             return
-        with reading(file):
+        with reading(file, DAMAGED):
             chunks = read_chunks(file)
         rows = self.group_rows(file)
         for group in range(len(rows)) if groups is None else groups:
@@ -121,20 +119,9 @@ class ParquetFiles(Batches):
                     check_memory(file, int(max(0, chunk.n_values) * share) * CELL_BYTES)
 
     def _open(self, file: Any, **options: Any) -> Any:
-        with reading(file):
+        with reading(file, DAMAGED):
             source = file if isinstance(file, Path) else file.open()
             return pq.ParquetFile(source, pre_buffer=False, **options)
-
-
-@contextmanager
-def reading(path: Any) -> Iterator[None]:
-    """Turn errors of Arrow into `UnreadableFile`, with a one-line message."""
-    try:
-        yield
-    except OddslipError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise unreadable(path, error, DAMAGED) from error
 
 
 def _count_rows(footer: Any) -> int:

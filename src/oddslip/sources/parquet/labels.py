@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from oddslip.core.labels import DenseLabels, Positives, SparseLabels
 from oddslip.core.panel import check_names
@@ -20,9 +19,9 @@ from oddslip.sources.batches import Batches
 from oddslip.sources.long.roles import PAIRS_FORM
 from oddslip.sources.long.table import as_long
 from oddslip.sources.parquet.columns import (
-    ID_ROWS,
     LabelIndex,
     PlaceOf,
+    cell_places,
     id_cells,
     is_list,
     is_row_id,
@@ -72,38 +71,35 @@ def read_label_table(
     columns = set(files.schema.names)
     row = "row_id" if "row_id" in columns else "row"
     if {row, "label"} <= columns <= {row, "label", "true"}:
-        names = _Names(files, label_names, shape)
+        names = _index_labels(files, label_names, shape)
         rows = _Numbers(files, row, shape) if row_ids is None else _Ids(files, row, row_ids)
         return _read_pairs(files, names, rows)
     lists = [field for field in files.schema if is_list(field.type)]
     others = [field for field in files.schema if not is_list(field.type)]
     if len(lists) == 1 and all(is_row_id(field) for field in others):
-        names = _Names(files, label_names, shape)
+        names = _index_labels(files, label_names, shape)
         kind = lists[0].type
         same_width = pa.types.is_fixed_size_list(kind) and kind.list_size == names.n_labels
         dense = same_width or pa.types.is_boolean(kind.value_type)
         read_lists = _cell_lists if dense else _index_lists
-        ids = _row_ids(files, others[0].name) if others else None
+        ids = read_ids(files, others[0].name if others else None)
         return _join(read_lists(files, lists[0].name, names), names.n_labels, ids)
     return _read_wide(files, label_names)
 
 
-class _Names(LabelIndex):
+def _index_labels(
+    files: Batches, label_names: Sequence[str] | None, shape: tuple[int, ...] | None
+) -> LabelIndex:
     """Labels of a file that does not hold their number."""
-
-    def __init__(
-        self,
-        files: Batches,
-        label_names: Sequence[str] | None,
-        shape: tuple[int, ...] | None,
-    ) -> None:
-        names = None if label_names is None else check_names(label_names, len(label_names))
-        if names is None and shape is None:
-            raise InvalidInput(
-                f"{files.path} lists true labels only, so the number of labels must be known. "
-                "Pass label_names, or the scores as well."
-            )
-        super().__init__(names, len(names) if names is not None else int((shape or (0, 0))[1]))
+    names = None if label_names is None else check_names(label_names, len(label_names))
+    if names is not None:
+        return LabelIndex(names, len(names))
+    if shape is None:
+        raise InvalidInput(
+            f"{files.path} lists true labels only, so the number of labels must be known. "
+            "Pass label_names, or the scores as well."
+        )
+    return LabelIndex(None, int(shape[1]))
 
 
 def _read_wide(files: Batches, label_names: Sequence[str] | None) -> SparseLabels:
@@ -124,7 +120,7 @@ def _read_wide(files: Batches, label_names: Sequence[str] | None) -> SparseLabel
     if label_names is None and is_numbering(names):  # like scores without names
         names = tuple(sorted(names, key=int))
     ids = next((field.name for field in files.schema if is_row_id(field)), None)
-    return _join(_wide_blocks(files, names), len(names), _row_ids(files, ids) if ids else None)
+    return _join(_wide_blocks(files, names), len(names), read_ids(files, ids))
 
 
 def _wide_blocks(files: Batches, names: tuple[str, ...]) -> Iterator[Positives]:
@@ -132,37 +128,29 @@ def _wide_blocks(files: Batches, names: tuple[str, ...]) -> Iterator[Positives]:
     for batch in files.batches(names, block_rows(len(names), 1)):
         cells = np.empty((batch.num_rows, len(names)), np.bool_)
         for label, name in enumerate(names):
-            cells[:, label] = truth_cells(batch.column(name), _places(first, 1, (name,)))
+            cells[:, label] = truth_cells(batch.column(name), cell_places(first, 1, (name,)))
         yield DenseLabels(cells).positives(0, batch.num_rows)
         first += batch.num_rows
 
 
-def _cell_lists(files: Batches, column: str, names: _Names) -> Iterator[Positives]:
+def _cell_lists(files: Batches, column: str, names: LabelIndex) -> Iterator[Positives]:
     first, width = 0, names.n_labels
     for batch in files.batches([column], block_rows(width, 1)):
         column_cells = list_cells(batch.column(column), width, "labels", first)
-        cells = truth_cells(column_cells, _places(first, width, names.names)).reshape(-1, width)
+        cells = truth_cells(column_cells, cell_places(first, width, names.names)).reshape(-1, width)
         yield DenseLabels(cells).positives(0, batch.num_rows)
         first += batch.num_rows
 
 
-def _index_lists(files: Batches, column: str, names: _Names) -> Iterator[Positives]:
+def _index_lists(files: Batches, column: str, names: LabelIndex) -> Iterator[Positives]:
     first = 0
     for batch in files.batches([column], PAIRS):
-        lists = batch.column(column)
-        lengths = pc.list_value_length(lists).fill_null(0).to_numpy()  # no list, no true label
-        rows = np.repeat(np.arange(batch.num_rows), lengths)
-        place_of = _row_places(rows + first)
-        indices = names.indices(lists.flatten(), place_of) if rows.size else rows
+        rows, indices = names.indices_of_lists(batch.column(column), first)
         yield _compress(np.unique(rows * names.n_labels + indices), batch.num_rows, names)
         first += batch.num_rows
 
 
-def _row_ids(files: Batches, column: str) -> Array:
-    return read_ids(files.batches([column], ID_ROWS), column)
-
-
-def _read_pairs(files: Batches, names: _Names, numbered: _Numbers | _Ids) -> SparseLabels:
+def _read_pairs(files: Batches, names: LabelIndex, numbered: _Numbers | _Ids) -> SparseLabels:
     pairs, n_rows = [np.empty(0, np.int64)], numbered.n_rows
     for batch in files.batches(files.schema.names, PAIRS):
         rows = numbered.numbers(batch.column(numbered.column))
@@ -247,7 +235,7 @@ def _row_numbers(column: Any, n_rows: int) -> Ints:
     return rows.astype(np.int64)
 
 
-def _compress(keys: Ints, n_rows: int, names: _Names) -> Positives:
+def _compress(keys: Ints, n_rows: int, names: LabelIndex) -> Positives:
     """Positives from sorted, distinct keys row * n_labels + label."""
     rows, indices = np.divmod(keys, names.n_labels)
     indptr = np.searchsorted(rows, np.arange(n_rows + 1))
@@ -259,14 +247,6 @@ def _join(
 ) -> SparseLabels:
     whole = join_positives(parts)
     return SparseLabels(whole.indptr, whole.indices, (len(whole.indptr) - 1, n_labels), ids)
-
-
-def _places(first: int, width: int, names: tuple[str, ...] | None) -> PlaceOf:
-    def place_of(at: int) -> str:
-        row, label = divmod(at, width)
-        return f"row {first + row}, label {str(label) if names is None else names[label]!r}"
-
-    return place_of
 
 
 def _row_places(rows: Array) -> PlaceOf:

@@ -16,11 +16,10 @@ from oddslip.io.json import parse_json
 from oddslip.sources.base import block_rows
 from oddslip.sources.batches import Batches
 from oddslip.sources.parquet.columns import (
-    ID_ROWS,
     Block,
     LabelIndex,
-    PlaceOf,
     batch_ids,
+    cell_places,
     is_float,
     is_list,
     is_row_id,
@@ -111,7 +110,7 @@ class ListTable:
         first, shape = 0, (-1, self.n_labels)
         for batch in self.files.batches(columns, block_rows(self.n_labels, self.dtype.itemsize)):
             cells = truths = None
-            place_of = self._places(first)
+            place_of = cell_places(first, self.n_labels, self.names)
             if scores:
                 flat = list_cells(batch.column(self.column), self.n_labels, "scores", first)
                 cells = score_cells(flat, place_of, self.null_absent)
@@ -126,37 +125,22 @@ class ListTable:
 
     def _truths_of_lists(self, lists: Any, first: int) -> Bools:
         """0/1 cells of lists of true labels; a row without a list has none."""
-        lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
-        rows = np.repeat(np.arange(len(lists)), lengths)
+        rows, indices = LabelIndex(self.names, self.n_labels).indices_of_lists(lists, first)
         truths = np.zeros((len(lists), self.n_labels), np.bool_)
-        if rows.size:
-            label_index = LabelIndex(self.names, self.n_labels)
-            indices = label_index.indices(
-                lists.flatten(), lambda at: f"row {first + int(rows[at])}"
+        truths[rows, indices] = True
+        lengths = np.bincount(rows, minlength=len(lists))
+        twice = np.flatnonzero(truths.sum(axis=1) < lengths)
+        if twice.size:
+            raise InvalidInput(
+                f"labels must list a true label once, got one twice at row "
+                f"{first + int(twice[0])}. Cells of 0/1 must be one per label, "
+                f"{self.n_labels}, in every row."
             )
-            truths[rows, indices] = True
-            twice = np.flatnonzero(truths.sum(axis=1) < lengths)
-            if twice.size:
-                raise InvalidInput(
-                    f"labels must list a true label once, got one twice at row "
-                    f"{first + int(twice[0])}. Cells of 0/1 must be one per label, "
-                    f"{self.n_labels}, in every row."
-                )
         return truths
-
-    def _places(self, first: int) -> PlaceOf:
-        def place_of(at: int) -> str:
-            row, label = divmod(at, self.n_labels)
-            name = str(label) if self.names is None else self.names[label]
-            return f"row {first + row}, label {name!r}"
-
-        return place_of
 
     def row_ids(self) -> Array | None:
         """Ids of all rows."""
-        if self.id_column is None:
-            return None
-        return read_ids(self.files.batches([self.id_column], ID_ROWS), self.id_column)
+        return read_ids(self.files, self.id_column)
 
 
 def _parse_names(stored: bytes, files: Batches) -> Any:

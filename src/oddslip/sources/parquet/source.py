@@ -7,17 +7,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast, get_args
 
-import numpy as np
-
 from oddslip.core.labels import DenseLabels, Positives
-from oddslip.core.panel import Kind, Panel
+from oddslip.core.panel import Kind, Panel, no_cells
 from oddslip.core.types import Array, LabelsLike
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.sources.base import Source, block_rows, join_positives
+from oddslip.sources.arrays import ArraySource
+from oddslip.sources.base import Source, join_positives
 from oddslip.sources.batches import Batches
 from oddslip.sources.long.sorting import is_scattered, sort_cells
 from oddslip.sources.long.table import LongTable, check_long, is_long
-from oddslip.sources.open import is_file_or_table, open_labels
+from oddslip.sources.open import add_labels
 from oddslip.sources.parquet.files import KIND_KEY, ParquetFiles
 from oddslip.sources.parquet.list import ListTable, score_list
 from oddslip.sources.parquet.wide import WideTable
@@ -78,13 +77,9 @@ class ParquetSource(Source):
         self.kind, self.label_names, self.dtype = kind, self.table.names, self.table.dtype
         shape = (self.n_rows, self.n_labels)
         ids = None if labels is None else self.table.row_ids()
-        if is_file_or_table(labels):
-            labels = open_labels(labels, self.label_names, shape=shape, row_ids=ids)
-        # A panel of all rows without cells: it checks labels and names.
-        no_cells = np.broadcast_to(np.zeros((), self.dtype), shape)
-        self._whole = Panel(no_cells, kind=kind, label_names=self.label_names, row_ids=ids)
-        if labels is not None:
-            self._whole.add_labels(labels)
+        scores = no_cells(shape, self.dtype)
+        self._whole = Panel(scores, kind=kind, label_names=self.label_names, row_ids=ids)
+        add_labels(self._whole, labels)
         self.label_names = self._whole.label_names
         self.has_labels = labels is not None or self.table.has_labels
 
@@ -96,11 +91,7 @@ class ParquetSource(Source):
         """True labels of all rows. No score is read."""
         if self.table.has_labels:
             return join_positives(panel.positives() for panel in self._panels(scores=False))
-        step = block_rows(self.n_labels, 1)
-        return join_positives(
-            self._whole.rows(start, min(start + step, self.n_rows)).positives()
-            for start in range(0, self.n_rows, step)
-        )
+        return ArraySource(self._whole).positives()
 
     def row_ids(self) -> Array | None:
         """Ids of all rows, from their column alone; None where rows are only numbered."""

@@ -17,10 +17,11 @@ from oddslip.sources.long.roles import FORM
 from oddslip.sources.parquet.columns import (
     ID_ROWS,
     Block,
-    PlaceOf,
     batch_ids,
+    cell_places,
     is_float,
     is_row_id,
+    join_ids,
     matched_names,
     read_ids,
     score_cells,
@@ -106,21 +107,19 @@ class WideTable:
         if self.id_column is None:
             return None
         batches = self.files.file_batches(file, [self.id_column], ID_ROWS, groups=[group])
-        return read_ids(batches, self.id_column, first)
+        return join_ids(batches, self.id_column, first)
 
     def _cells(self, batch: Any, names: Sequence[str], first: int) -> Array:
         cells = np.empty((batch.num_rows, len(names)), self.dtype)
         for label, name in enumerate(names):
             cells[:, label] = score_cells(
-                batch.column(name), _in_column(first, name), self.null_absent
+                batch.column(name), cell_places(first, 1, (name,)), self.null_absent
             )
         return cells
 
     def row_ids(self) -> Array | None:
         """Ids of all rows."""
-        if self.id_column is None:
-            return None
-        return read_ids(self.files.batches([self.id_column], ID_ROWS), self.id_column)
+        return read_ids(self.files, self.id_column)
 
 
 def split_columns(schema: Any, files: Batches) -> tuple[str | None, list[str]]:
@@ -139,7 +138,3 @@ def split_columns(schema: Any, files: Batches) -> tuple[str | None, list[str]]:
     if not columns:
         raise InvalidInput(f"{files.path} must hold one float column per label, got none.")
     return ids, columns
-
-
-def _in_column(first_row: int, name: str) -> PlaceOf:
-    return lambda at: f"row {first_row + at}, label {name!r}"

@@ -21,7 +21,7 @@ from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import NAMES, Column, Ties, metric_name, metric_of_sums, metric_values
 from oddslip.metrics.bootstrap import BootstrapSums, BootstrapTally, percentile_interval
 from oddslip.metrics.evaluation import Estimate
-from oddslip.metrics.ranking import Rankings, RankingTally, rank_panel
+from oddslip.metrics.ranking import Rankings, rank_panel, rank_rows
 from oddslip.metrics.reliability import N_BINS, count_shown, raw_shown
 from oddslip.repairs.maps import LabelMaps
 from oddslip.shifts import overlap
@@ -327,9 +327,7 @@ class LadderTally(BootstrapTally):
             self._add_rows(panel if whole else panel.rows(start, stop))
 
     def _add_rows(self, panel: Panel) -> None:
-        ranking = RankingTally(self.k, panel.n_labels)
-        ranking.add(panel)
-        tied = ranking.result()
+        tied = rank_rows(panel, self.k)
         rows = tied.rows - panel.first_row
         part = take_some(panel, rows)
         raw = self._rank_raw(panel, rows, tied.columns)

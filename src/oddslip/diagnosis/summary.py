@@ -58,12 +58,14 @@ class CommandFiles:
     """The files that a command names, by default those of the documentation.
 
     ``calibration`` holds the scores and labels of the calibration rows, if they have their own
-    files. ``options`` are options of `oddslip diagnose` that other commands have to repeat.
+    files, and ``calibration_exclude`` the cells of these rows to ignore. ``options`` are options of
+    `oddslip diagnose` that other commands have to repeat.
     """
 
     scores: str = "scores.npy"
     labels: str | None = "labels.npz"
     calibration: tuple[str, ...] = ()
+    calibration_exclude: str | None = None
     weights: str = "weights.npy"
     unweighted: str = "unweighted-scores.npy"
     options: Mapping[str, str] = field(default_factory=dict)
@@ -260,7 +262,9 @@ def _next_step(d: Diagnosis, grounds: Grounds, files: CommandFiles) -> tuple[str
         return "Save this repair", *_fit_fixed(d, files, "inversion")
     if code == "drift":
         names = ("served-scores.npy", "served-labels.npz")[: len(files.rows)]
-        step = _fit_chosen(d, replace(files, calibration=names), "served_scores, served_labels")
+        excluded = "served-exclude.npz" if "--exclude" in files.options else None
+        served = replace(files, calibration=names, calibration_exclude=excluded)
+        step = _fit_chosen(d, served, "served_scores, served_labels")
         return "Fit a repair on rows like those you serve", *step
     if repair is not None:
         return "Fit and save this repair", *_fit_chosen(d, files, _calibration_names(d))
@@ -306,6 +310,8 @@ def _diagnose_with_twin(d: Diagnosis, files: CommandFiles) -> tuple[str, str]:
     if files.calibration:
         words += ["--calibration", files.calibration[0]]
         words += [word for path in files.calibration[1:] for word in ("--calibration-labels", path)]
+        if files.calibration_exclude is not None:
+            words += ["--calibration-exclude", files.calibration_exclude]
     python = _call(
         "oddslip.diagnose",
         *("scores", "labels"),
@@ -336,10 +342,13 @@ class _Variable(str):
 
 def _command(verb: str, files: CommandFiles, *words: str) -> str:
     """A command line that a shell reads as intended, whatever the files are called."""
+    given: dict[str, str | None] = dict(files.options)
+    if verb == "fit" and files.calibration:
+        given["--exclude"] = files.calibration_exclude
     options = [
         word
-        for name, value in files.options.items()
-        if name in OPTIONS[verb]
+        for name, value in given.items()
+        if name in OPTIONS[verb] and value is not None
         for word in (name, value)
     ]
     return shlex.join(["oddslip", verb, *words, *options])

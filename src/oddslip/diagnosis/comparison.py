@@ -216,10 +216,21 @@ def weights_are_logarithms(measured: Measurements) -> bool:
     return weight_fit is not None and weight_fit.fit == "logarithms"
 
 
+def shifts_are_felt(measured: Measurements) -> bool:
+    """Whether moving every label to its prevalence, which undoes a shift, surely gains.
+
+    The scores of an overfit model miss the prevalence too, most where labels are rare, although
+    nothing has moved one label against another.
+    """
+    return rises(measured, "label_free") or rises(measured, "offset")
+
+
 def weights_are_strange(measured: Measurements) -> bool:
     """Whether the weights do not fit the scores; not where subtracting ln w is seen to gain."""
     weight_fit = measured.weight_fit
     if weight_fit is None or weight_fit.fit == "fits":
+        return False
+    if weight_fit.fit in ("reversed", "unrelated") and not shifts_are_felt(measured):
         return False
     return weights_are_logarithms(measured) or not rises(measured, "inversion")
 

@@ -8,6 +8,7 @@ from oddslip.core.formatting import count_of, nat, times
 from oddslip.diagnosis.comparison import (
     are_corrected,
     rises,
+    shifts_are_felt,
     twin_standing,
     weights_are_logarithms,
 )
@@ -61,6 +62,8 @@ def check_corrected(d: Measurements) -> Finding | None:
             "are those of the unweighted model, leave the weights out.",
         )
     if fit is None or fit.fit != "reversed" or not -NEAR[1] <= fit.slope <= -NEAR[0]:
+        return None
+    if not shifts_are_felt(d):
         return None
     with np.errstate(divide="ignore"):
         rarity = -np.log(d.prior)

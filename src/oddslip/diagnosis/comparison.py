@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from oddslip.core.formatting import percent
 from oddslip.diagnosis.ladder import FITTED, LISTS
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import (
@@ -121,6 +122,12 @@ def gains(measured: Measurements, rung: str) -> bool:
     return rises(measured, rung) and beats_popularity(measured, rung)
 
 
+def rises_in_vain(measured: Measurements) -> bool:
+    """Whether what could be deployed is surely above raw, but none of it above popularity."""
+    rungs = [rung for rung in ("chosen", "inversion") if rises(measured, rung)]
+    return bool(rungs) and not any(beats_popularity(measured, rung) for rung in rungs)
+
+
 def is_below_popularity(measured: Measurements) -> bool:
     """Whether the same list in every row is surely and materially better than raw."""
     return rises(measured, popular_list(measured) or "")
@@ -147,6 +154,20 @@ def twin_standing(measured: Measurements) -> Standing | None:
     if not measured.twin_follows or "unweighted" not in measured.ladder:
         return None
     return standing_of(measured.ladder.gain("unweighted"), level_of(measured, "unweighted"))
+
+
+def twin_effect(measured: Measurements) -> str:
+    """What the twin says of the weights' effect, where they do not surely cost much."""
+    standing, gain = twin_standing(measured), measured.ladder.gain("unweighted")
+    if standing == "below":
+        return "The label weights help"
+    if standing == "level":
+        return f"The label weights cost less than {percent(MATERIAL)}"
+    if gain.low > 0:
+        return f"The label weights cost little, perhaps less than {percent(MATERIAL)}"
+    if gain.high < 0:
+        return f"The label weights help little, perhaps by less than {percent(MATERIAL)}"
+    return "These rows do not show whether the label weights cost anything"
 
 
 def is_saturated(measured: Measurements) -> bool:

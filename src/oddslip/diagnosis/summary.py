@@ -18,6 +18,8 @@ from oddslip.diagnosis.comparison import (
     loses,
     name_repair,
     popular_list,
+    rises_in_vain,
+    twin_effect,
     twin_standing,
     weights_are_strange,
 )
@@ -147,9 +149,9 @@ def _describe_harm(d: Diagnosis, grounds: Grounds) -> str:
         return f"Healthy: one weight for all labels cannot change their order ({metric} {raw})."
     if d.weighting == "none" and grounds.repair is None:
         return f"Healthy: no label is weighted, and {metric} is {raw}."
-    if grounds.twin in TWIN_EFFECTS:
+    if grounds.twin is not None:
         twin = score(d.ladder.value("unweighted"))
-        return f"{TWIN_EFFECTS[grounds.twin]}: {metric} is {raw} with them and {twin} without."
+        return f"{twin_effect(d)}: {metric} is {raw} with them and {twin} without."
     if grounds.repair is not None:
         return (
             f"The scores of different labels are not comparable: {metric} is {raw}, and a repair "
@@ -163,13 +165,6 @@ def _describe_harm(d: Diagnosis, grounds: Grounds) -> str:
             "no unweighted model to compare with."
         )
     return f"No damage found: {metric} is {raw}."
-
-
-TWIN_EFFECTS = {
-    "below": "The label weights help",
-    "level": "The label weights cost nothing",
-    "undecided": "These rows do not show whether the label weights cost anything",
-}
 
 
 def _describe_loss(d: Diagnosis) -> str:
@@ -198,6 +193,12 @@ def _describe_repair(d: Diagnosis, grounds: Grounds) -> str:
         return f"{_describe_effect(d, grounds, grounds.repair)}{_describe_rest(d, grounds)}."
     if is_below_popularity(d):
         return "No repair clearly beats that list on these rows."
+    if rises_in_vain(d):
+        popular = score(d.ladder.value(popular_list(d) or "popularity"))
+        return (
+            "No repair clearly beats both the raw scores and one list of popular labels for all "
+            f"rows, whose {d.metric_name} is {popular}."
+        )
     if loses(d, "isotonic"):
         value = score(d.ladder.value("isotonic"))
         return (

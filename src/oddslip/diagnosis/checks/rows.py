@@ -6,11 +6,19 @@ import numpy as np
 
 from oddslip.core.formatting import count_of, percent, score, signed, small_percent
 from oddslip.diagnosis.checks.advice import advise_repair, grave_if_repaired, within
-from oddslip.diagnosis.comparison import helps, inversion_pays, is_sound, loses
+from oddslip.diagnosis.comparison import (
+    chosen_repair,
+    helps,
+    inversion_pays,
+    is_sound,
+    level_of,
+    loses,
+)
 from oddslip.diagnosis.findings import Finding
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import (
     DRIFT_SHARE,
+    MATERIAL,
     SCARCE_LABELS,
     SCARCE_POSITIVES,
     SHARED_ROWS,
@@ -113,8 +121,12 @@ def check_together(d: Measurements) -> Finding | None:
     if d.chosen is None or d.chosen.row_gain is None or d.chosen.row_gain_error is None:
         return None
     gain, error = d.chosen.row_gain, d.chosen.row_gain_error
-    if gain <= ROW_GUARD * error:
+    level = level_of(d, "chosen" if "chosen" in d.ladder else "raw")
+    if gain <= ROW_GUARD * error or gain < MATERIAL * level:
         return None
+    advice = f'Fit oddslip.Repair(k={d.k}, rule="row_aware")'
+    if chosen_repair(d) is None:
+        advice += " and compare it with what you rank by now, on other rows: it is for use"
     return Finding(
         "OS408",
         "info",
@@ -122,8 +134,7 @@ def check_together(d: Measurements) -> Finding | None:
         f"{d.metric_name} to {d.chosen.name} on calibration rows, out of fold (standard error "
         f"{score(error)}).",
         {"gain": gain, "standard_error": error, "chosen": d.chosen.name},
-        f'Fit oddslip.Repair(k={d.k}, rule="row_aware") where whole rows are ranked in Python, by '
-        "the NumPy runtime or from JSON.",
+        f"{advice} where whole rows are ranked in Python, by the NumPy runtime or from JSON.",
     )
 
 

@@ -227,5 +227,6 @@ def check_split(d: Measurements) -> Finding | None:
         f"No calibration panel was given: {d.n_rows:,} rows are cross-fitted, each ranked by what "
         "was fitted and chosen without its fold. Rows to be served later will gain less.",
         {"n_rows": d.n_rows, "seed": d.seed},
-        "Pass calibration rows held out from the training period.",
+        "Pass calibration rows held out from the training period. If several rows belong to one "
+        "user or source, give them the same row id: then no fold splits them.",
     )

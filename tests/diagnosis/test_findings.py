@@ -59,6 +59,13 @@ def test_calibration_rows_that_look_evaluated_are_a_suspicion_with_a_count(scene
     assert scene("realized").finding("OS405") is None
 
 
+def test_calibration_rows_that_are_the_evaluated_rows_are_critical_without_ids(arguments):
+    told = arguments("realized")
+    same = told["scores"], told["labels"]
+    found = diagnose(**told | {"calibration": same, "n_replicates": 0}).finding("OS405")
+    assert (found.severity, found.evidence["share"]) == ("critical", 1.0)
+
+
 def test_calibration_rows_whose_ids_are_evaluated_are_critical(arguments):
     told = arguments("realized")
     scores, labels = mixed_with_evaluated(told)

@@ -12,6 +12,7 @@ from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import (
     CLEAR,
     MATERIAL,
+    MIN_LEAKED_POSITIVES,
     SATURATED_SHARE,
     UNSHIFTED,
     UNTRACED,
@@ -126,6 +127,15 @@ def rises_in_vain(measured: Measurements) -> bool:
     """Whether what could be deployed is surely above raw, but none of it above popularity."""
     rungs = [rung for rung in ("chosen", "inversion") if rises(measured, rung)]
     return bool(rungs) and not any(beats_popularity(measured, rung) for rung in rungs)
+
+
+def holds_labels(measured: Measurements) -> bool:
+    """Whether every true cell stands above every other cell of its label."""
+    areas = measured.signal.areas
+    finite = np.isfinite(areas)
+    if measured.evaluation_counts[finite].sum() < MIN_LEAKED_POSITIVES:
+        return False
+    return bool((areas[finite] == 1.0).all())
 
 
 def is_below_popularity(measured: Measurements) -> bool:

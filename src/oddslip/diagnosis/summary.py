@@ -14,6 +14,7 @@ from oddslip.core.formatting import estimated, percent, score
 from oddslip.diagnosis.comparison import (
     chosen_repair,
     fitted_repair,
+    holds_labels,
     is_below_popularity,
     loses,
     name_repair,
@@ -132,6 +133,8 @@ def _default_files(d: Diagnosis) -> CommandFiles:
 
 def _describe_harm(d: Diagnosis, grounds: Grounds) -> str:
     metric, raw = d.metric_name, score(d.ladder.value("raw"))
+    if holds_labels(d):
+        return f"The scores hold the labels, so a {metric} of {raw} says nothing of a model."
     if d.verdict.code == "no_signal":
         mean = estimated(d.signal.mean)
         if d.signal.standing == "reversed":
@@ -185,6 +188,8 @@ def _describe_loss(d: Diagnosis) -> str:
 
 
 def _describe_repair(d: Diagnosis, grounds: Grounds) -> str:
+    if holds_labels(d):
+        return "What a repair does is unknown until the scores are those of a model on new rows."
     if d.verdict.code == "no_signal":
         return "Nothing can be repaired, because no map per label creates a signal."
     if d.verdict.code == "drift":
@@ -253,6 +258,12 @@ def _describe_rest(d: Diagnosis, grounds: Grounds) -> str:
 def _next_step(d: Diagnosis, grounds: Grounds, files: CommandFiles) -> tuple[str, str, str]:
     """The step in words, as a command and as Python."""
     code, repair = d.verdict.code, grounds.repair
+    if holds_labels(d):
+        return (
+            "Check what the model was trained on, and evaluate other rows",
+            _command("evaluate", files, *files.rows, "-k", str(d.k), "--auc"),
+            _call("oddslip.evaluate", "scores", "labels", k=d.k, kind=_kind(d), auc=True),
+        )
     if code == "no_signal":
         return (
             "Check that the rows of scores and labels belong together, and the sign of the scores",

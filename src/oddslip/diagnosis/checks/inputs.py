@@ -7,6 +7,7 @@ import numpy as np
 from oddslip.core.formatting import count_of, nat, times
 from oddslip.diagnosis.comparison import (
     are_corrected,
+    holds_labels,
     rises,
     shifts_are_felt,
     twin_standing,
@@ -15,7 +16,6 @@ from oddslip.diagnosis.comparison import (
 from oddslip.diagnosis.findings import Finding
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import (
-    MIN_LEAKED_POSITIVES,
     MIN_UNIT_CELLS,
     NEAR,
     RELATED,
@@ -135,11 +135,10 @@ def check_unit_margins(d: Measurements) -> Finding | None:
 
 def check_leak(d: Measurements) -> Finding | None:
     """OS210."""
-    areas = d.signal.areas
-    finite = np.isfinite(areas)
-    n_positives = int(d.evaluation_counts[finite].sum())
-    if n_positives < MIN_LEAKED_POSITIVES or not (areas[finite] == 1.0).all():
+    if not holds_labels(d):
         return None
+    finite = np.isfinite(d.signal.areas)
+    n_positives = int(d.evaluation_counts[finite].sum())
     return Finding(
         "OS210",
         "critical",

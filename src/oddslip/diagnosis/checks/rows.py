@@ -19,6 +19,7 @@ from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import (
     DRIFT_SHARE,
     MATERIAL,
+    SAME_ROWS,
     SCARCE_LABELS,
     SCARCE_POSITIVES,
     SHARED_ROWS,
@@ -175,7 +176,7 @@ def check_overlap(d: Measurements) -> Finding | None:
     if not by_id:
         return Finding(
             "OS405",
-            "warning",
+            "critical" if shared >= SAME_ROWS * total else "warning",
             f"{shared:,} of {total:,} calibration rows have the very scores and labels of an "
             "evaluated row: if they are the same rows, the repaired rungs are flattered.",
             evidence,

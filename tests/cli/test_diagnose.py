@@ -70,6 +70,25 @@ def test_the_next_command_repeats_the_options_of_this_one(folder):
     assert "--weights weights.txt" in command
 
 
+@pytest.mark.parametrize(
+    ("scores", "verb", "excluded"),
+    [("w.npy", "fit", "held-out.npz"), ("u.npy", "rank", "evaluated.npz")],
+)
+def test_the_next_command_excludes_the_cells_of_the_rows_it_reads(folder, scores, verb, excluded):
+    from oddslip.cli.app import main
+
+    for name, n_rows in (("evaluated.npz", 900), ("held-out.npz", 500)):
+        sp.save_npz(name, sp.random_array((n_rows, 20), density=0.05, rng=0, format="csr") > 0)
+    np.save("cal.npy", np.load(scores)[:500])
+    sp.save_npz("cal-y.npz", sp.csr_array(PAIR.labels[:500].astype(np.int8)))
+    calibration = ("--calibration", "cal.npy", "--calibration-labels", "cal-y.npz")
+    exclude = ("--exclude", "evaluated.npz", "--calibration-exclude", "held-out.npz")
+    output = run("diagnose", scores, "y.npz", *calibration, *exclude, "--bootstrap", 30)
+    (command,) = [line for line in output.splitlines() if line.startswith(f"  oddslip {verb} ")]
+    assert f"--exclude {excluded}" in command
+    assert main(shlex.split(command)[1:]) == 0
+
+
 def test_another_metric_is_the_one_that_is_shown(folder):
     output = run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH, "--metric", "recall")
     assert "recall@7" in output

@@ -371,7 +371,7 @@ def test_a_twin_may_be_of_another_kind_and_type_and_lack_other_cells(form):
     diagnosis = oddslip.diagnose(
         rows, k=3, unweighted=twin, weights=np.linspace(1, 9, 8), n_replicates=50
     )
-    lacking = sparse.csr_array(np.isnan(margins))
+    lacking = sparse.csr_array(np.isnan(margins) | gone)
     alone = oddslip.evaluate(
         np.nan_to_num(margins),
         np.where(gone, 0, true),
@@ -389,6 +389,21 @@ def test_a_twin_may_be_of_another_kind_and_type_and_lack_other_cells(form):
     assert alone["map"].value > 0
     assert {"unweighted", "what-if"} <= set(diagnosis.ladder)
     assert np.isnan(diagnosis.shifts.direct).sum() <= 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_scores_of_the_same_rows_rank_the_candidates_of_the_scores(form):
+    """A twin or a baseline that holds every cell may not fill its slots with the absent ones."""
+    scores, true, gone = world(n_rows=300)
+    cells, told = as_form(form, scores, gone)
+    other = np.sqrt(scores)[:, ::-1].copy()
+    alone = oddslip.evaluate(other, true, k=3, exclude=sparse.csr_array(gone), n_replicates=0)
+    rows = open_source(cells, true, **told)
+    diagnosis = oddslip.diagnose(rows, k=3, unweighted=other, n_replicates=0)
+    assert diagnosis.ladder.value("unweighted") == pytest.approx(alone["map"].value)
+    raw = oddslip.evaluate(rows, k=3, n_replicates=0)["map"].value
+    change = oddslip.check(None, rows, k=3, baseline=other, n_replicates=50).changes["map"]
+    assert change.value == pytest.approx(raw - alone["map"].value)
 
 
 @pytest.mark.parametrize("form", FORMS)

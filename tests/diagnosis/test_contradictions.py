@@ -145,6 +145,18 @@ def test_a_cap_that_admits_no_shift_is_no_contradiction():
     assert not codes & {"OS103", "OS105"}
 
 
+@pytest.mark.parametrize("unweighted", [True, False])
+def test_scores_of_an_overfit_model_do_not_contradict_their_weights(unweighted):
+    """Scores that are too sure miss the prevalence of rare labels most, and need no shift."""
+    pair = draw(1)
+    told = tell(pair, scores=3.0 * pair.unweighted_margin, kind="margin", prior=pair.prior)
+    told["unweighted"] = 3.0 * pair.unweighted_margin - 0.1 if unweighted else None
+    found = diagnose(**told)
+    assert found.weight_fit.fit in ("reversed", "unrelated")
+    assert not {"OS103", "OS105"} & {finding.code for finding in found.findings}
+    assert "do not fit" not in found.verdict.sentence
+
+
 def test_weights_that_are_logarithms_are_not_inverted_by():
     found = diagnose(**logarithms(1))
     assert found.verdict.code != "repairable_by_inversion"

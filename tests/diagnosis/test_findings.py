@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import special
 
 from oddslip.core.panel import Panel
 from oddslip.diagnosis import CODES, Finding, diagnose
@@ -58,6 +59,13 @@ def test_calibration_rows_that_look_evaluated_are_a_suspicion_with_a_count(scene
     assert scene("realized").finding("OS405") is None
 
 
+def test_calibration_rows_that_are_the_evaluated_rows_are_critical_without_ids(arguments):
+    told = arguments("realized")
+    same = told["scores"], told["labels"]
+    found = diagnose(**told | {"calibration": same, "n_replicates": 0}).finding("OS405")
+    assert (found.severity, found.evidence["share"]) == ("critical", 1.0)
+
+
 def test_calibration_rows_whose_ids_are_evaluated_are_critical(arguments):
     told = arguments("realized")
     scores, labels = mixed_with_evaluated(told)
@@ -81,6 +89,24 @@ def test_a_twin_in_another_order_of_the_rows_is_noticed_and_nothing_is_read_off_
     assert found.decomposition.loss < 0 < scene("realized").decomposition.loss
     assert found.verdict.code == "repairable_by_inversion"
     assert "twin" not in found.verdict.sentence
+
+
+def test_shifts_that_cannot_be_read_name_only_the_reasons_and_inputs_that_matter(scene, arguments):
+    told = arguments("saturated")
+    finding = scene("saturated").finding("OS302")
+    assert finding.evidence["n_saturated_labels"] == finding.evidence["n_unknown"]
+    assert "no prior" not in finding.sentence
+    assert "Pass" not in finding.advice, "the twin was passed"
+    alone = diagnose(**told | {"unweighted": None, "n_replicates": 0}).finding("OS302")
+    assert "margins" in alone.advice
+    margins = {
+        "scores": np.clip(special.logit(told["scores"].astype(np.float64)), -30, 30),
+        "calibration": None,
+        "unweighted": None,
+        "kind": "margin",
+    }
+    alone = diagnose(**told | margins | {"n_replicates": 0}).finding("OS302")
+    assert "margins" not in alone.advice
 
 
 def test_rows_that_calibrate_one_another_are_marked_optimistic(scene, arguments):

@@ -1,6 +1,7 @@
 """The inversion is judged by what the ladder measured; the paper's association only explains."""
 
 import io
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from oddslip.core.results import html_text
+from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import diagnose
 from oddslip.diagnosis.checks.weights import check_inversion
 from oddslip.diagnosis.comparison import (
@@ -19,6 +21,7 @@ from oddslip.diagnosis.comparison import (
 )
 from oddslip.diagnosis.ladder import Ladder, Rung
 from oddslip.diagnosis.rungs import Chosen
+from oddslip.diagnosis.summary import summarize
 from oddslip.diagnosis.thresholds import conditions_hold
 from oddslip.diagnosis.verdict import judge
 from oddslip.metrics.evaluation import Estimate
@@ -227,3 +230,18 @@ def test_where_repair_keeps_raw_no_rung_is_called_a_repair_in_hindsight(scene):
         takeover=None,
     )
     assert judge(found).code == "healthy"
+
+
+def test_a_repair_above_raw_but_not_above_popularity_is_not_said_to_lose_to_raw():
+    pair = synthetic_pair(70, 7, prevalence=(0.2, 0.6), signal=0.6, noise=0.2, seed=9)
+    diagnosis = diagnose(
+        pair.weighted, pair.labels, k=3, weights=pair.weights, unweighted=pair.unweighted
+    )
+    gain = diagnosis.ladder.gain("inversion")
+    assert gain.low > 0
+    assert diagnosis.verdict.repair is None
+    said = [diagnosis.verdict.sentence, summarize(diagnosis).repair]
+    said += [text for each in diagnosis.findings for text in (each.sentence, each.advice)]
+    for text in said:
+        assert "does not help" not in text
+        assert not re.search(r"no repair (surely|clearly) beats (them|the raw)", text.lower()), text

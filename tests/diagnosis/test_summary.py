@@ -157,6 +157,16 @@ def test_files_with_spaces_and_options_are_repeated_in_the_command():
     )
 
 
+def test_scores_that_hold_the_labels_are_not_called_undamaged():
+    labels = synthetic_pair(400, 10, seed=1).labels
+    diagnosis = diagnose(labels.astype(float), labels, k=5, n_replicates=0)
+    summary = summarize(diagnosis)
+    assert diagnosis.finding("OS210") is not None
+    assert "hold the labels" in summary.harm
+    assert "Nothing needs repair" not in summary.repair
+    assert parse(summary.command)[0] == "evaluate"
+
+
 def test_without_intervals_the_sentences_stand_all_the_same():
     summary = summarize(draw("capped", n_replicates=0))
     assert "nan" not in summary.harm + summary.repair

@@ -94,6 +94,13 @@ def test_the_label_table_is_not_cut(width):
         assert str(count) in text
 
 
+def test_a_very_long_name_of_a_label_takes_three_lines_of_the_table():
+    names = ("x" * 10_000, *map(str, range(11)))
+    text = at_width(80, show_diagnosis(replace(DIAGNOSIS, label_names=names), verbose=True))
+    blocks = 1 + text.split("true (cal)", 1)[1].count("\nlabel ")
+    assert text.count("x" * 20) == 3 * blocks
+
+
 def test_a_plan_prints_what_plan_prints(folder, capsys):
     shown = typed(capsys, "plan", "labels.npy", "--rounds", "60", "--learning-rate", "0.1")
     assert str(RESULTS["plan"]).splitlines() == shown

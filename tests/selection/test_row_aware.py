@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from oddslip.diagnosis.checks.rows import check_together
 from oddslip.errors import InvalidInput
 from oddslip.selection import Repair
 from oddslip.selection.rules import RULES
@@ -98,6 +99,15 @@ def test_the_diagnosis_says_what_labels_that_occur_together_could_give(held_out)
 
     assert codes(2.0)["OS408"].evidence["gain"] > 0.002
     assert "OS408" not in codes(0.0)
+
+
+def test_a_stage_is_not_advised_for_a_gain_that_is_sure_but_immaterial():
+    from oddslip import diagnose
+
+    diagnosis = diagnose(*draw_rows(0, 2.0), k=3, n_replicates=0)
+    small = diagnosis.chosen._replace(row_gain=0.0005, row_gain_error=0.0001)
+    assert check_together(diagnosis) is not None
+    assert check_together(replace(diagnosis, chosen=small)) is None
 
 
 def test_labels_that_no_row_has_and_absent_cells_leave_no_gaps():

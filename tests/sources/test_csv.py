@@ -49,6 +49,11 @@ def test_a_wide_file_gives_the_answer_of_the_array(folder):
     assert open_source("s.csv").label_names == ("a", "b", "c")
 
 
+def test_a_file_without_rows_is_not_called_a_stream(folder):
+    put("empty.csv", "a,b\n")
+    assert refusal("empty.csv") == "empty.csv holds no rows."
+
+
 def test_the_index_that_pandas_writes_names_the_rows(folder):
     put("s.csv", ",a,b\n7,0.9,0.2\n5,0.1,0.5\n")
     put("y.csv", ",b,a\n5,True,False\n7,False,True\n")

@@ -258,8 +258,6 @@ def _name_files(parameters: Mapping[str, object]) -> CommandFiles:
     defaults = {"nan": "refuse", "engine": "local", "metric": "map"}
     if named["engine"] == "local":
         del named["master"]
-    if "calibration" in named:
-        named["exclude"] = named.get("calibration_exclude", "")
     repeated = (
         *("kind", "nan", "columns", "label_names", "engine", "master", "row_id"),
         *("metric", "propensities", "prior", "exclude"),
@@ -270,6 +268,7 @@ def _name_files(parameters: Mapping[str, object]) -> CommandFiles:
         calibration=tuple(
             named[name] for name in ("calibration", "calibration_labels") if name in named
         ),
+        calibration_exclude=named.get("calibration_exclude"),
         weights=named.get("weights", "weights.npy"),
         unweighted=named.get("unweighted", "unweighted-scores.npy"),
         options={

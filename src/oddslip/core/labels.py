@@ -58,6 +58,13 @@ class Positives(NamedTuple):
         rows = np.repeat(np.arange(self.indptr.size - 1), self.counts)
         return rows * n_labels + self.indices
 
+    def union(self, others: Positives, n_labels: int) -> Positives:
+        """The cells of either, of the same rows."""
+        places = np.union1d(self.places(n_labels), others.places(n_labels))
+        ends = np.arange(self.indptr.size) * n_labels
+        indices = (places % n_labels).astype(np.int32)
+        return Positives(np.searchsorted(places, ends).astype(np.int64), indices)
+
     def filter(self, mask: Bools) -> Positives:
         """Those of the cells that are wanted."""
         ends = np.concatenate([[0], np.cumsum(mask)])[self.indptr]

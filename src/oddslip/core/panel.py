@@ -377,6 +377,14 @@ class Panel:
             absent.reshape(-1)[self.excluded.places(self.n_labels)] = True
         return DenseLabels(absent).positives(0, self.n_rows)
 
+    def without(self, excluded: Positives) -> Panel:
+        """The panel less the cells that are excluded."""
+        block = self.rows(0, self.n_rows)
+        if self.excluded is not None and self.excluded is not excluded:
+            excluded = self.excluded.union(excluded, self.n_labels)
+        block.excluded = excluded
+        return block
+
     def present_keys(self) -> Array:
         """Keys of the scores of a checked panel, 0 where a cell is absent."""
         keys, there = self.keys(), self.present()

@@ -6,11 +6,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from oddslip.core.formatting import percent
 from oddslip.diagnosis.ladder import FITTED, LISTS
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import (
     CLEAR,
     MATERIAL,
+    MIN_LEAKED_POSITIVES,
     SATURATED_SHARE,
     UNSHIFTED,
     UNTRACED,
@@ -121,6 +123,21 @@ def gains(measured: Measurements, rung: str) -> bool:
     return rises(measured, rung) and beats_popularity(measured, rung)
 
 
+def rises_in_vain(measured: Measurements) -> bool:
+    """Whether what could be deployed is surely above raw, but none of it above popularity."""
+    rungs = [rung for rung in ("chosen", "inversion") if rises(measured, rung)]
+    return bool(rungs) and not any(beats_popularity(measured, rung) for rung in rungs)
+
+
+def holds_labels(measured: Measurements) -> bool:
+    """Whether every true cell stands above every other cell of its label."""
+    areas = measured.signal.areas
+    finite = np.isfinite(areas)
+    if measured.evaluation_counts[finite].sum() < MIN_LEAKED_POSITIVES:
+        return False
+    return bool((areas[finite] == 1.0).all())
+
+
 def is_below_popularity(measured: Measurements) -> bool:
     """Whether the same list in every row is surely and materially better than raw."""
     return rises(measured, popular_list(measured) or "")
@@ -147,6 +164,20 @@ def twin_standing(measured: Measurements) -> Standing | None:
     if not measured.twin_follows or "unweighted" not in measured.ladder:
         return None
     return standing_of(measured.ladder.gain("unweighted"), level_of(measured, "unweighted"))
+
+
+def twin_effect(measured: Measurements) -> str:
+    """What the twin says of the weights' effect, where they do not surely cost much."""
+    standing, gain = twin_standing(measured), measured.ladder.gain("unweighted")
+    if standing == "below":
+        return "The label weights help"
+    if standing == "level":
+        return f"The label weights cost less than {percent(MATERIAL)}"
+    if gain.low > 0:
+        return f"The label weights cost little, perhaps less than {percent(MATERIAL)}"
+    if gain.high < 0:
+        return f"The label weights help little, perhaps by less than {percent(MATERIAL)}"
+    return "These rows do not show whether the label weights cost anything"
 
 
 def is_saturated(measured: Measurements) -> bool:
@@ -216,10 +247,21 @@ def weights_are_logarithms(measured: Measurements) -> bool:
     return weight_fit is not None and weight_fit.fit == "logarithms"
 
 
+def shifts_are_felt(measured: Measurements) -> bool:
+    """Whether moving every label to its prevalence, which undoes a shift, surely gains.
+
+    The scores of an overfit model miss the prevalence too, most where labels are rare, although
+    nothing has moved one label against another.
+    """
+    return rises(measured, "label_free") or rises(measured, "offset")
+
+
 def weights_are_strange(measured: Measurements) -> bool:
     """Whether the weights do not fit the scores; not where subtracting ln w is seen to gain."""
     weight_fit = measured.weight_fit
     if weight_fit is None or weight_fit.fit == "fits":
+        return False
+    if weight_fit.fit in ("reversed", "unrelated") and not shifts_are_felt(measured):
         return False
     return weights_are_logarithms(measured) or not rises(measured, "inversion")
 

@@ -14,10 +14,13 @@ from oddslip.core.formatting import estimated, percent, score
 from oddslip.diagnosis.comparison import (
     chosen_repair,
     fitted_repair,
+    holds_labels,
     is_below_popularity,
     loses,
     name_repair,
     popular_list,
+    rises_in_vain,
+    twin_effect,
     twin_standing,
     weights_are_strange,
 )
@@ -58,12 +61,14 @@ class CommandFiles:
     """The files that a command names, by default those of the documentation.
 
     ``calibration`` holds the scores and labels of the calibration rows, if they have their own
-    files. ``options`` are options of `oddslip diagnose` that other commands have to repeat.
+    files, and ``calibration_exclude`` the cells of these rows to ignore. ``options`` are options of
+    `oddslip diagnose` that other commands have to repeat.
     """
 
     scores: str = "scores.npy"
     labels: str | None = "labels.npz"
     calibration: tuple[str, ...] = ()
+    calibration_exclude: str | None = None
     weights: str = "weights.npy"
     unweighted: str = "unweighted-scores.npy"
     options: Mapping[str, str] = field(default_factory=dict)
@@ -128,6 +133,8 @@ def _default_files(d: Diagnosis) -> CommandFiles:
 
 def _describe_harm(d: Diagnosis, grounds: Grounds) -> str:
     metric, raw = d.metric_name, score(d.ladder.value("raw"))
+    if holds_labels(d):
+        return f"The scores hold the labels, so a {metric} of {raw} says nothing of a model."
     if d.verdict.code == "no_signal":
         mean = estimated(d.signal.mean)
         if d.signal.standing == "reversed":
@@ -145,9 +152,9 @@ def _describe_harm(d: Diagnosis, grounds: Grounds) -> str:
         return f"Healthy: one weight for all labels cannot change their order ({metric} {raw})."
     if d.weighting == "none" and grounds.repair is None:
         return f"Healthy: no label is weighted, and {metric} is {raw}."
-    if grounds.twin in TWIN_EFFECTS:
+    if grounds.twin is not None:
         twin = score(d.ladder.value("unweighted"))
-        return f"{TWIN_EFFECTS[grounds.twin]}: {metric} is {raw} with them and {twin} without."
+        return f"{twin_effect(d)}: {metric} is {raw} with them and {twin} without."
     if grounds.repair is not None:
         return (
             f"The scores of different labels are not comparable: {metric} is {raw}, and a repair "
@@ -161,13 +168,6 @@ def _describe_harm(d: Diagnosis, grounds: Grounds) -> str:
             "no unweighted model to compare with."
         )
     return f"No damage found: {metric} is {raw}."
-
-
-TWIN_EFFECTS = {
-    "below": "The label weights help",
-    "level": "The label weights cost nothing",
-    "undecided": "These rows do not show whether the label weights cost anything",
-}
 
 
 def _describe_loss(d: Diagnosis) -> str:
@@ -188,6 +188,8 @@ def _describe_loss(d: Diagnosis) -> str:
 
 
 def _describe_repair(d: Diagnosis, grounds: Grounds) -> str:
+    if holds_labels(d):
+        return "What a repair does is unknown until the scores are those of a model on new rows."
     if d.verdict.code == "no_signal":
         return "Nothing can be repaired, because no map per label creates a signal."
     if d.verdict.code == "drift":
@@ -196,6 +198,12 @@ def _describe_repair(d: Diagnosis, grounds: Grounds) -> str:
         return f"{_describe_effect(d, grounds, grounds.repair)}{_describe_rest(d, grounds)}."
     if is_below_popularity(d):
         return "No repair clearly beats that list on these rows."
+    if rises_in_vain(d):
+        popular = score(d.ladder.value(popular_list(d) or "popularity"))
+        return (
+            "No repair clearly beats both the raw scores and one list of popular labels for all "
+            f"rows, whose {d.metric_name} is {popular}."
+        )
     if loses(d, "isotonic"):
         value = score(d.ladder.value("isotonic"))
         return (
@@ -250,6 +258,12 @@ def _describe_rest(d: Diagnosis, grounds: Grounds) -> str:
 def _next_step(d: Diagnosis, grounds: Grounds, files: CommandFiles) -> tuple[str, str, str]:
     """The step in words, as a command and as Python."""
     code, repair = d.verdict.code, grounds.repair
+    if holds_labels(d):
+        return (
+            "Check what the model was trained on, and evaluate other rows",
+            _command("evaluate", files, *files.rows, "-k", str(d.k), "--auc"),
+            _call("oddslip.evaluate", "scores", "labels", k=d.k, kind=_kind(d), auc=True),
+        )
     if code == "no_signal":
         return (
             "Check that the rows of scores and labels belong together, and the sign of the scores",
@@ -260,7 +274,9 @@ def _next_step(d: Diagnosis, grounds: Grounds, files: CommandFiles) -> tuple[str
         return "Save this repair", *_fit_fixed(d, files, "inversion")
     if code == "drift":
         names = ("served-scores.npy", "served-labels.npz")[: len(files.rows)]
-        step = _fit_chosen(d, replace(files, calibration=names), "served_scores, served_labels")
+        excluded = "served-exclude.npz" if "--exclude" in files.options else None
+        served = replace(files, calibration=names, calibration_exclude=excluded)
+        step = _fit_chosen(d, served, "served_scores, served_labels")
         return "Fit a repair on rows like those you serve", *step
     if repair is not None:
         return "Fit and save this repair", *_fit_chosen(d, files, _calibration_names(d))
@@ -306,6 +322,8 @@ def _diagnose_with_twin(d: Diagnosis, files: CommandFiles) -> tuple[str, str]:
     if files.calibration:
         words += ["--calibration", files.calibration[0]]
         words += [word for path in files.calibration[1:] for word in ("--calibration-labels", path)]
+        if files.calibration_exclude is not None:
+            words += ["--calibration-exclude", files.calibration_exclude]
     python = _call(
         "oddslip.diagnose",
         *("scores", "labels"),
@@ -336,10 +354,13 @@ class _Variable(str):
 
 def _command(verb: str, files: CommandFiles, *words: str) -> str:
     """A command line that a shell reads as intended, whatever the files are called."""
+    given: dict[str, str | None] = dict(files.options)
+    if verb == "fit" and files.calibration:
+        given["--exclude"] = files.calibration_exclude
     options = [
         word
-        for name, value in files.options.items()
-        if name in OPTIONS[verb]
+        for name, value in given.items()
+        if name in OPTIONS[verb] and value is not None
         for word in (name, value)
     ]
     return shlex.join(["oddslip", verb, *words, *options])

@@ -56,6 +56,7 @@ DRIFT_RATIO = 1.5  # factor between the two prevalences
 DRIFT_SHARE = 0.05  # of the positives held by drifted labels: worth a finding
 DRIFT_RULES = 0.2  # of the positives held by drifted labels: the verdict itself
 SHARED_ROWS = 0.01  # share of calibration rows that are evaluated too
+SAME_ROWS = 0.5  # of the calibration rows, equal to evaluated ones: no chance, ids or not
 
 # Weights closer than this factor are common to all labels.
 COMMON_WEIGHT = 1 + 1e-9

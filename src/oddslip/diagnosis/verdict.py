@@ -27,6 +27,7 @@ from oddslip.diagnosis.comparison import (
     name_repair,
     popular_list,
     rises,
+    rises_in_vain,
     try_inversion,
     twin_standing,
     weights_are_strange,
@@ -35,6 +36,7 @@ from oddslip.diagnosis.result import Measurements, Verdict
 from oddslip.diagnosis.thresholds import (
     DRIFT_RULES,
     IDENTITY_KEEPS,
+    MATERIAL,
     REGAINED,
     TAKEN_ROWS,
     TIE_RESIDUE,
@@ -177,7 +179,8 @@ class Grounds(NamedTuple):
             change = signed(-d.ladder.gain("unweighted").value)
             return f"Better than the unweighted twin ({d.metric_name} {change}), but {scale}"
         if self.twin == "level":
-            return f"{start}, though the weights cost nothing against the unweighted twin"
+            least = percent(MATERIAL)
+            return f"{start}, though the weights cost less than {least} against the unweighted twin"
         if d.weighting == "label-specific":
             return "Hurt, most likely by the label-specific weights"
         addition = "" if d.weighting == "unknown" else ", though not by the weights"
@@ -187,12 +190,22 @@ class Grounds(NamedTuple):
     def no_repair(self) -> str:
         """That nothing is surely better than raw, and what `Repair` would take all the same."""
         d = self.d
-        reason = f"no repair surely beats the raw {d.metric_name} of {score(d.ladder.value('raw'))}"
+        reason = f"no repair surely beats {self.rivals}"
         if d.chosen is None or d.chosen.name == "raw" or "chosen" not in d.ladder:
             return reason
         return (
             f"{reason} ({d.chosen.name}, which Repair chooses: {score(d.ladder.value('chosen'))})"
         )
+
+    @property
+    def rivals(self) -> str:
+        """What a repair has to beat: raw, and the same list in every row where that is why."""
+        d = self.d
+        raw = f"the raw {d.metric_name} of {score(d.ladder.value('raw'))}"
+        if not rises_in_vain(d):
+            return raw
+        popular = score(d.ladder.value(popular_list(d) or "popularity"))
+        return f"both {raw} and that of the same list in every row, {popular}"
 
     @property
     def isotonic(self) -> str:
@@ -295,8 +308,8 @@ RULES = (
     Rule(
         "keep_raw",
         lambda g: g.repair is None,
-        "{g.cause}, but calibration does not pay here: no repair surely beats the raw scores; "
-        "keep them, use more calibration rows, or retrain without weights.",
+        "{g.cause}, but calibration does not pay here: no repair surely beats {g.rivals}; "
+        "keep the raw scores, use more calibration rows, or retrain without weights.",
     ),
     Rule(
         "keep_margins",

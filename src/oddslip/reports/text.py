@@ -48,6 +48,12 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
+def brief(name: object) -> str:
+    """The name of a label, printable and cut where it would fill a screen."""
+    text = printable(name)
+    return text if len(text) <= MAX_BRIEF else f"{text[: MAX_BRIEF - 1]}…"
+
+
 def new_table(*columns: str) -> Table:
     """A plain table: first column left, numbers right."""
     from rich.box import SIMPLE_HEAD
@@ -456,6 +462,7 @@ def _leaf(plan: Plan) -> str:
 
 MAX_LABELS = 20
 MAX_NAME = 24  # characters of a label's name on one line
+MAX_BRIEF = 3 * MAX_NAME
 HEADINGS = {
     "label": "label",
     "n_positives": "true",
@@ -514,7 +521,7 @@ def label_lines(
     order = np.argsort(-np.asarray(positives), kind="stable")[:n_lines]
     yield LabelTable(
         list(headings.values()),
-        [[printable(value_text(columns[name][at])) for name in headings] for at in order],
+        [[brief(value_text(columns[name][at])) for name in headings] for at in order],
     )
     if n_lines < n_labels:
         yield f"{n_lines} of {n_labels:,} labels shown; {reader.labels}."

@@ -31,6 +31,7 @@ from oddslip.metrics.ranking import Rankings, rank
 from oddslip.repairs.fitted_repair import FittedRepair, load_repair
 from oddslip.shifts.twin import open_twin
 from oddslip.sources import Source
+from oddslip.sources.views import CandidateSource
 
 # A result or its JSON, a repair, or scores of the same rows.
 BaselineLike = ScoresLike
@@ -252,6 +253,8 @@ def read_baseline(
     scores = open_twin(
         baseline, None if has_kind else kind, source, what="scores and baseline scores"
     )
+    if source.partial:
+        scores = CandidateSource(scores, source)
     return Baseline("other scores of the same rows", {}, rank(scores, k=k))
 
 

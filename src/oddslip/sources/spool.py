@@ -48,9 +48,10 @@ class SpooledBatches(Batches):
             self._write(batches)
             self._file.flush()
         if self.n_rows == 0:
-            raise InvalidInput(
-                f"{called} holds no rows. A stream is read once: pass a new one each time."
-            )
+            problem = f"{called} holds no rows."
+            if not isinstance(called, Path):
+                problem += " A stream is read once: pass a new one each time."
+            raise InvalidInput(problem)
 
     def _write(self, batches: Iterable[Any]) -> None:
         sink = pa.PythonFile(self._file, mode="w")

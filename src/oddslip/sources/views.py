@@ -114,11 +114,8 @@ class PartialSource(_OtherCells):
         for panel in self.whole.blocks():
             part = panel.rows(0, panel.n_rows)
             if self.excluded is not None:
-                excluded = self.excluded.rows(panel.first_row, panel.first_row + panel.n_rows)
-                if isinstance(part, SparsePanel):
-                    part = part.without(excluded)
-                else:
-                    part.excluded = excluded
+                end = panel.first_row + panel.n_rows
+                part = part.without(self.excluded.rows(panel.first_row, end))
             part.nan_absent = self.nan
             yield part
 
@@ -293,6 +290,9 @@ class LabelledSource(_OtherCells):
 class TwinnedSource(View):
     """A source whose panels bring those of another model for the same rows and labels.
 
+    Cells that are absent in the source are absent in the other too: otherwise the models would
+    rank different candidates.
+
     Parameters
     ----------
     whole, other : Source
@@ -313,8 +313,43 @@ class TwinnedSource(View):
     def blocks(self) -> Iterator[Panel]:
         """The blocks, each with those rows of the other."""
         for part, twin in pair_blocks(self.whole, self.other):
-            part.twin = twin
+            part.twin = _share_absent(part, twin)
             yield part
+
+
+class CandidateSource(_OtherCells):
+    """The scores of another model, for the cells that are present in a source.
+
+    Parameters
+    ----------
+    whole : Source
+        The scores.
+    present : Source
+        Of the same rows, in the same order. Cells that are absent in it are absent here too.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> other = open_source([[0.9, 0.2]])
+    >>> some = CandidateSource(other, open_source([[np.nan, 0.1]], nan="absent"))
+    >>> [panel.present().tolist() for panel in some.blocks()]
+    [[[False, True]]]
+    """
+
+    def __init__(self, whole: Source, present: Source) -> None:
+        super().__init__(whole)
+        self.present, self.partial = present, True
+
+    def blocks(self) -> Iterator[Panel]:
+        """The blocks of the scores, without the cells that the other lacks."""
+        for part, other in pair_blocks(self.present, self.whole):
+            yield _share_absent(part, other)
+
+
+def _share_absent(panel: Panel, other: Panel) -> Panel:
+    """The other panel without the cells that are absent in the first."""
+    absent = panel.absent
+    return other if absent is None else other.without(absent)
 
 
 def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:

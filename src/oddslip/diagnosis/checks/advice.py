@@ -8,6 +8,7 @@ from oddslip.diagnosis.comparison import (
     is_sound,
     lacks_signal,
     name_repair,
+    rises_in_vain,
     try_inversion,
     twin_standing,
     weights_are_strange,
@@ -23,6 +24,11 @@ def advise_repair(d: Measurements) -> str:
     trial, repair = try_inversion(d), chosen_repair(d)
     if repair is None and is_below_popularity(d):
         return "Show the labels by popularity, for no repair surely beats that list on these rows."
+    if repair is None and rises_in_vain(d):
+        return (
+            "Keep the raw scores, for no repair surely beats both them and the same list in every "
+            "row on these rows."
+        )
     if repair is None:
         return "Keep the raw scores, for no repair surely beats them on these rows."
     if trial is not None and trial.outcome == "undecided" and trial.to_raw == "above":

@@ -7,14 +7,15 @@ import numpy as np
 from oddslip.core.formatting import count_of, nat, times
 from oddslip.diagnosis.comparison import (
     are_corrected,
+    holds_labels,
     rises,
+    shifts_are_felt,
     twin_standing,
     weights_are_logarithms,
 )
 from oddslip.diagnosis.findings import Finding
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import (
-    MIN_LEAKED_POSITIVES,
     MIN_UNIT_CELLS,
     NEAR,
     RELATED,
@@ -61,6 +62,8 @@ def check_corrected(d: Measurements) -> Finding | None:
             "are those of the unweighted model, leave the weights out.",
         )
     if fit is None or fit.fit != "reversed" or not -NEAR[1] <= fit.slope <= -NEAR[0]:
+        return None
+    if not shifts_are_felt(d):
         return None
     with np.errstate(divide="ignore"):
         rarity = -np.log(d.prior)
@@ -132,11 +135,10 @@ def check_unit_margins(d: Measurements) -> Finding | None:
 
 def check_leak(d: Measurements) -> Finding | None:
     """OS210."""
-    areas = d.signal.areas
-    finite = np.isfinite(areas)
-    n_positives = int(d.evaluation_counts[finite].sum())
-    if n_positives < MIN_LEAKED_POSITIVES or not (areas[finite] == 1.0).all():
+    if not holds_labels(d):
         return None
+    finite = np.isfinite(d.signal.areas)
+    n_positives = int(d.evaluation_counts[finite].sum())
     return Finding(
         "OS210",
         "critical",

@@ -6,11 +6,20 @@ import numpy as np
 
 from oddslip.core.formatting import count_of, percent, score, signed, small_percent
 from oddslip.diagnosis.checks.advice import advise_repair, grave_if_repaired, within
-from oddslip.diagnosis.comparison import helps, inversion_pays, is_sound, loses
+from oddslip.diagnosis.comparison import (
+    chosen_repair,
+    helps,
+    inversion_pays,
+    is_sound,
+    level_of,
+    loses,
+)
 from oddslip.diagnosis.findings import Finding
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import (
     DRIFT_SHARE,
+    MATERIAL,
+    SAME_ROWS,
     SCARCE_LABELS,
     SCARCE_POSITIVES,
     SHARED_ROWS,
@@ -113,8 +122,12 @@ def check_together(d: Measurements) -> Finding | None:
     if d.chosen is None or d.chosen.row_gain is None or d.chosen.row_gain_error is None:
         return None
     gain, error = d.chosen.row_gain, d.chosen.row_gain_error
-    if gain <= ROW_GUARD * error:
+    level = level_of(d, "chosen" if "chosen" in d.ladder else "raw")
+    if gain <= ROW_GUARD * error or gain < MATERIAL * level:
         return None
+    advice = f'Fit oddslip.Repair(k={d.k}, rule="row_aware")'
+    if chosen_repair(d) is None:
+        advice += " and compare it with what you rank by now, on other rows: it is for use"
     return Finding(
         "OS408",
         "info",
@@ -122,8 +135,7 @@ def check_together(d: Measurements) -> Finding | None:
         f"{d.metric_name} to {d.chosen.name} on calibration rows, out of fold (standard error "
         f"{score(error)}).",
         {"gain": gain, "standard_error": error, "chosen": d.chosen.name},
-        f'Fit oddslip.Repair(k={d.k}, rule="row_aware") where whole rows are ranked in Python, by '
-        "the NumPy runtime or from JSON.",
+        f"{advice} where whole rows are ranked in Python, by the NumPy runtime or from JSON.",
     )
 
 
@@ -164,7 +176,7 @@ def check_overlap(d: Measurements) -> Finding | None:
     if not by_id:
         return Finding(
             "OS405",
-            "warning",
+            "critical" if shared >= SAME_ROWS * total else "warning",
             f"{shared:,} of {total:,} calibration rows have the very scores and labels of an "
             "evaluated row: if they are the same rows, the repaired rungs are flattered.",
             evidence,
@@ -216,5 +228,6 @@ def check_split(d: Measurements) -> Finding | None:
         f"No calibration panel was given: {d.n_rows:,} rows are cross-fitted, each ranked by what "
         "was fitted and chosen without its fold. Rows to be served later will gain less.",
         {"n_rows": d.n_rows, "seed": d.seed},
-        "Pass calibration rows held out from the training period.",
+        "Pass calibration rows held out from the training period. If several rows belong to one "
+        "user or source, give them the same row id: then no fold splits them.",
     )

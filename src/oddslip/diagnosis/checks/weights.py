@@ -7,6 +7,7 @@ import numpy as np
 from oddslip.core.formatting import (
     count_of,
     nat,
+    percent,
     signed,
     signed_estimate,
     small_percent,
@@ -28,6 +29,7 @@ from oddslip.diagnosis.findings import Finding, Severity
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import (
     FELL_SHORT,
+    MATERIAL,
     SHORT_LABELS,
     UNKNOWN_LABELS,
     conditions_hold,
@@ -40,7 +42,9 @@ def check_different_weights(d: Measurements) -> Finding | None:
         return None
     low, high = float(d.weights.min()), float(d.weights.max())
     spread = float(np.log(high / low))
-    advice = "They cost nothing against the unweighted twin."
+    advice = (
+        f"They cost less than {percent(MATERIAL)} of {d.metric_name} against the unweighted twin."
+    )
     if twin_standing(d) == "below":
         gained = signed(-d.ladder.gain("unweighted").value)
         advice = (
@@ -153,16 +157,29 @@ def check_unknown_shift(d: Measurements) -> Finding | None:
     if not n_unknown or n_unknown < UNKNOWN_LABELS * n_weighted:
         return None
     saturated = int((unknown & (d.saturation.n_saturated > 0)).sum())
+    reasons = {
+        "hold saturated cells": saturated,
+        "have no prior strictly between 0 and 1": n_unknown - saturated,
+    }
+    why = " and ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
     return Finding(
         "OS302",
         "warning",
         f"The realized shift of {n_unknown:,} of {n_weighted:,} weighted labels cannot be read "
-        f"from the scores: {saturated:,} hold saturated cells, the others have no prior strictly "
-        "between 0 and 1.",
+        f"from the scores: {why}.",
         {"n_unknown": n_unknown, "n_weighted": n_weighted, "n_saturated_labels": saturated},
-        "Pass margins instead of probabilities, or the unweighted twin for the direct shift. "
-        "What the inversion does to the ranking is measured in the ladder all the same.",
+        f"{_advise_reading(d, saturated)} What the inversion does to the ranking is measured in "
+        "the ladder all the same.",
     )
+
+
+def _advise_reading(d: Measurements, n_saturated: int) -> str:
+    """What would show the shifts that the scores do not, and was not passed."""
+    if d.shifts.direct is not None:
+        return 'The twin shows their direct shift (`--verbose`, to_frame("labels")).'
+    if n_saturated and d.kind == "probability":
+        return "Pass margins instead of probabilities, or the unweighted twin for the direct shift."
+    return "Pass the unweighted twin for the direct shift."
 
 
 def check_inversion(d: Measurements) -> Finding | None:
@@ -171,6 +188,8 @@ def check_inversion(d: Measurements) -> Finding | None:
     if trial is None:
         return None
     code, severity, start = INVERSION_FINDINGS[trial.outcome]
+    if trial.outcome == "fails" and trial.to_raw == "above":
+        start = "Inverting by ln w is not surely better than the same list in every row"
     ratio, lead = d.shifts.median_ratio, trial.lead
     return Finding(
         code,

@@ -98,3 +98,45 @@ def test_absent_cells_are_left_out_of_the_comparison_label_by_label():
         there = ~np.isnan(one[:, j]) & ~np.isnan(other[:, j])
         each.append(spearmanr(one[there, j], other[there, j]).statistic)
     assert found.mean.value == pytest.approx(np.mean(each))
+
+
+def move_columns(twin, seed=0):
+    return twin[:, np.random.default_rng(seed).permutation(twin.shape[1])]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_twin_with_its_columns_in_another_order_is_noticed(seed):
+    pair = synthetic_pair(1500, 30, noise=0.8, seed=seed)
+    found = find_likeness((pair.weighted, pair.unweighted), seed=1)
+    assert (found.n_moved, found.follows) == (0, True)
+    found = find_likeness((pair.weighted, move_columns(pair.unweighted, seed)), seed=1)
+    assert found.n_moved > 0.8 * found.n_sought
+    assert not found.follows
+
+
+def test_labels_that_resemble_each_other_are_not_taken_for_moved_ones():
+    """Half of the labels have the scores of the others, but for noise."""
+    rng = np.random.default_rng(0)
+    shared = np.tile(rng.normal(size=(1500, 20)), 2)
+    arm, twin = (shared + 0.5 * rng.normal(size=shared.shape) for _ in range(2))
+    assert find_likeness((arm, twin), seed=1).follows
+
+
+def test_a_boosted_twin_is_not_said_to_have_moved_columns():
+    unweighted, weighted, _ = boosted()
+    assert not find_likeness((weighted, unweighted), seed=1).columns_moved
+
+
+def test_a_diagnosis_names_moved_columns_and_trusts_the_twin_in_nothing():
+    pair = synthetic_pair(2000, 30, noise=0.8, seed=1)
+    found = diagnose(
+        pair.weighted,
+        pair.labels,
+        k=5,
+        n_replicates=0,
+        weights=pair.weights,
+        unweighted=move_columns(pair.unweighted),
+    )
+    assert "column of another label" in found.finding("OS206").sentence
+    assert found.finding("OS206").severity == "critical"
+    assert "unweighted" not in found.verdict.sentence

@@ -12,7 +12,14 @@ from oddslip.core.panel import Panel
 from oddslip.core.results import plain
 from oddslip.core.tally import MergeableTally
 from oddslip.core.types import Array, Bools, Floats, Ints, JsonObject
-from oddslip.diagnosis.thresholds import FAINT, SHUFFLED_Z, UNLIKE
+from oddslip.diagnosis.thresholds import (
+    FAINT,
+    MOVED_CORRELATION,
+    MOVED_LEAD,
+    MOVED_SHARE,
+    SHUFFLED_Z,
+    UNLIKE,
+)
 from oddslip.metrics.evaluation import Estimate
 from oddslip.tallies.cell_counts import CellCounts, PositiveKeys
 
@@ -20,6 +27,7 @@ Standing = Literal["there", "none", "reversed", "unsure", "unknown"]
 
 NORMAL = 1.959963984540054  # standard errors that hold the middle 95%
 COMPARED_CELLS = 2**21  # cells of either arm that are ranked to hold twin and arm together
+MAX_SOUGHT = 256  # labels whose column is looked for among all columns of the twin
 MIN_ROWS = 3  # fewer rows have no rank correlation worth the name
 
 
@@ -171,21 +179,34 @@ class TwinAgreement:
     """Rank correlation of model and twin within labels, of as many rows as were compared.
 
     ``mean`` is over ``n_labels`` labels in which neither is constant; None without any. Its
-    interval reaches as far to both sides as the correlation of shuffled rows would.
+    interval reaches as far to both sides as the correlation of shuffled rows would. ``n_moved`` of
+    ``n_sought`` labels correlate far better with the twin's column of another label, and no other
+    label does so better; with these columns they correlate by ``moved_mean``.
     """
 
     mean: Estimate | None
     n_labels: int
     n_rows: int
     identical: bool = False  # every cell compared
+    n_moved: int = 0
+    n_sought: int = 0
+    moved_mean: float = 0.0
+
+    @property
+    def columns_moved(self) -> bool:
+        """Whether the columns of the twin seem to be in another order."""
+        enough = self.n_moved >= max(2, MOVED_SHARE * self.n_sought)
+        return enough and self.moved_mean >= MOVED_CORRELATION
 
     @property
     def follows(self) -> bool:
-        """Whether the rows of the twin may be those of the model.
+        """Whether the rows and columns of the twin may be those of the model.
 
         Saturated and coarse scores leave little of the correlation, so it need not be high: it
         has to be above that of shuffled rows.
         """
+        if self.columns_moved:
+            return False
         if self.mean is None or self.mean.high >= UNLIKE:
             return True
         chance = (self.mean.high - self.mean.value) / NORMAL
@@ -199,6 +220,8 @@ class TwinAgreement:
             "n_labels": self.n_labels,
             "n_rows": self.n_rows,
             "identical": self.identical,
+            "n_moved": self.n_moved,
+            "n_sought": self.n_sought,
         }
 
 
@@ -226,7 +249,25 @@ def find_likeness(samples: tuple[Array, Array] | None, seed: int) -> TwinAgreeme
     mean = float((one * other).sum(axis=0).mean())
     reach = NORMAL * _chance_deviation(one, other, n_present[vary])
     around = Estimate(mean, mean - reach, mean + reach)
-    return TwinAgreement(around, int(vary.sum()), n_rows, identical)
+    moved = _find_moved(one, other, seed)
+    return TwinAgreement(around, int(vary.sum()), n_rows, identical, *moved)
+
+
+def _find_moved(one: Floats, other: Floats, seed: int) -> tuple[int, int, float]:
+    """How many labels follow the twin's column of another label, of how many, and how closely.
+
+    Columns are centred and of length 1. Labels that resemble each other share their best column;
+    columns in another order have one label each.
+    """
+    n_rows, n_labels = one.shape
+    labels = np.sort(np.random.default_rng(seed).permutation(n_labels)[:MAX_SOUGHT])
+    correlations = one[:, labels].T @ other
+    own, best = correlations[np.arange(labels.size), labels], correlations.argmax(axis=1)
+    highest = correlations.max(axis=1)
+    follower = (one.T @ other[:, best]).argmax(axis=0)
+    clear = highest - own > max(MOVED_LEAD, SHUFFLED_Z / np.sqrt(n_rows))
+    moved = (best != labels) & (follower == labels) & clear
+    return int(moved.sum()), labels.size, float(highest[moved].mean()) if moved.any() else 0.0
 
 
 def _chance_deviation(one: Floats, other: Floats, n_present: Ints) -> float:

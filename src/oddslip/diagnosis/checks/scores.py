@@ -56,6 +56,17 @@ def check_twin(d: Measurements) -> Finding | None:
     if d.likeness is None or d.likeness.mean is None or d.twin_follows:
         return None
     correlation = d.likeness.mean
+    doubt = "loss and its parts mean nothing, and no cause is read off the twin."
+    if d.likeness.columns_moved:
+        n_moved, n_sought = d.likeness.n_moved, d.likeness.n_sought
+        return Finding(
+            "OS206",
+            "critical",
+            f"The twin does not follow the scores: {n_moved:,} of {n_sought:,} labels follow the "
+            "twin's column of another label.",
+            {"n_moved": n_moved, "n_sought": n_sought, "correlation": correlation.value},
+            f"Put the columns of the twin in the order of the scores. Until then the {doubt}",
+        )
     return Finding(
         "OS206",
         "critical",
@@ -68,7 +79,7 @@ def check_twin(d: Measurements) -> Finding | None:
             "n_rows": d.likeness.n_rows,
         },
         "Check that the rows of the twin are those of the scores, in the same order. Until then "
-        "the loss and its parts mean nothing, and no cause is read off the twin.",
+        f"the {doubt}",
     )
 
 

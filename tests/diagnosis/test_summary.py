@@ -14,6 +14,7 @@ from experiments.verdict_simulation import SCENES
 from oddslip.cli.app import app
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import diagnose
+from oddslip.diagnosis.comparison import popular_list
 from oddslip.diagnosis.summary import CommandFiles, summarize
 from oddslip.sources.open import open_source
 
@@ -243,6 +244,14 @@ def test_the_line_of_python_holds_nothing_that_was_not_passed():
     line = summarize(diagnose(panel, k=5, n_replicates=50)).python
     assert re.search(r"\(scores(, k=5)?\)$", line), line
     assert "labels" not in line
+
+
+def test_the_popular_list_is_suggested_with_the_prior_only_if_that_list_is_meant():
+    diagnosis = draw_below_popularity()
+    summary = summarize(diagnosis)
+    by_prior = popular_list(diagnosis) == "popularity"
+    assert ("prior=prior" in summary.python) == by_prior
+    assert ("--prior" in summary.command) == by_prior
 
 
 def test_files_with_spaces_and_options_are_repeated_in_the_command():

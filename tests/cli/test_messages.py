@@ -63,7 +63,7 @@ def test_what_is_no_option_stays_as_it_is(message):
 def test_options_are_those_of_the_command_that_was_typed():
     assert options_of(COMMAND, ["rank", "scores.npy", "-k", "3"])["k"] == "-k"
     assert options_of(COMMAND, ["fit"])["output"] == "--output"
-    assert "kind" not in options_of(COMMAND, ["apply"])
+    assert "kind" not in options_of(COMMAND, ["export"])
 
 
 def test_what_was_written_is_said(folder, capsys):
@@ -78,3 +78,63 @@ def test_what_was_written_is_said(folder, capsys):
     }.items():
         assert main(typed.split()) == 0
         assert capsys.readouterr().out.strip() == words
+
+
+@pytest.fixture
+def repairs(tmp_path, monkeypatch):
+    """Repairs of both kinds with their scores; margins that all lie between 0 and 1 among them."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    chances = rng.random((300, 4))
+    labels = rng.random(chances.shape) < chances
+    np.save("labels.npy", labels)
+    for kind, scores in (("probability", chances), ("margin", np.log(chances / (1 - chances)))):
+        np.save(f"{kind}.npy", scores)
+        isotonic = oddslip.calibrators.Isotonic(kind=kind)
+        isotonic.fit(scores, labels).save(f"{kind}.oddslip")
+    return tmp_path
+
+
+VERBS_OF_REPAIRS = {
+    "apply": "apply {repair} {scores} -o repaired.npy",
+    "apply --top-k": "apply {repair} {scores} --top-k 2 -o ranked.npy",
+    "check": "check {repair} {scores} -k 2",
+    "decide": "decide {repair} {scores} labels.npy -o decision.oddslip",
+}
+OF_THE_OTHER_KIND = {
+    "probability": ("margin", "fitted on probabilities, got scores from -"),
+    "margin": ("probability", "fitted on margins, got scores that all lie between 0 and 1"),
+}
+
+
+@pytest.mark.parametrize("kind", OF_THE_OTHER_KIND)
+@pytest.mark.parametrize("verb", VERBS_OF_REPAIRS)
+def test_scores_of_the_other_kind_than_the_repair_are_refused(repairs, capsys, verb, kind):
+    other, words = OF_THE_OTHER_KIND[kind]
+    typed = VERBS_OF_REPAIRS[verb].format(repair=f"{kind}.oddslip", scores=f"{other}.npy")
+    assert main(typed.split()) == 2
+    message = capsys.readouterr().err
+    assert words in message
+    assert "open_source" not in message
+    assert ("--kind margin" in message) == (kind == "margin")
+    assert len(message.splitlines()) == 1
+
+
+@pytest.mark.parametrize("verb", VERBS_OF_REPAIRS)
+def test_the_option_that_the_refusal_names_is_accepted(repairs, verb):
+    typed = VERBS_OF_REPAIRS[verb].format(repair="margin.oddslip", scores="probability.npy")
+    assert main([*typed.split(), "--kind", "margin"]) in (0, 3)
+
+
+@pytest.mark.parametrize("verb", VERBS_OF_REPAIRS)
+def test_a_declared_kind_that_is_not_the_repairs_is_refused(repairs, capsys, verb):
+    typed = VERBS_OF_REPAIRS[verb].format(repair="margin.oddslip", scores="margin.npy")
+    assert main([*typed.split(), "--kind", "probability"]) == 2
+    assert "fitted on margin scores, got probability scores" in capsys.readouterr().err
+
+
+def test_python_names_a_call_for_scores_of_the_other_kind(repairs):
+    repair, scores = oddslip.load_repair("margin.oddslip"), np.load("probability.npy")
+    for verb in (repair.rank, lambda scores, k: oddslip.check(repair, scores, k=k)):
+        with pytest.raises(oddslip.InvalidInput, match=r'open_source\(scores, kind="margin"\)'):
+            verb(scores, k=2)

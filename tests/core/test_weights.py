@@ -1,6 +1,7 @@
 """Weights: every name means one thing, whoever asks."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,13 @@ import oddslip
 from oddslip.calibrators import Inversion
 from oddslip.cli.app import main
 from oddslip.cli.options import WEIGHTS
-from oddslip.core.weights import NAMES, balance_ratios, is_weight_name, resolve_weights
+from oddslip.core.weights import (
+    NAMES,
+    balance_ratios,
+    is_weight_name,
+    read_numbers,
+    resolve_weights,
+)
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import diagnose
 from oddslip.errors import InvalidInput
@@ -216,6 +223,19 @@ def test_every_command_reads_weights_alike(folder, command, text, capsys):
 def test_every_command_refuses_weights_alike(folder, command, text, line, capsys):
     assert main([*COMMANDS[command], "--weights", text]) == 2
     assert f"oddslip: {line}" in capsys.readouterr().err
+
+
+def test_numbers_by_name_with_semicolons_are_refused_with_the_separator(tmp_path):
+    path = tmp_path / "w.csv"
+    path.write_text("label;weight\na;2,5\nb;3\n")
+    with pytest.raises(oddslip.OddslipError, match="separated by ',', got ';'"):
+        read_numbers(path)
+
+
+def test_a_pipe_named_csv_is_refused_and_not_read(tmp_path):
+    os.mkfifo(tmp_path / "w.csv")
+    with pytest.raises(oddslip.OddslipError, match="must be a file, got a device, a pipe"):
+        read_numbers(tmp_path / "w.csv")
 
 
 def test_the_help_of_weights_names_every_name():

@@ -4,6 +4,8 @@ import ast
 import re
 import shlex
 
+import numpy as np
+import pandas as pd
 import pytest
 import typer
 
@@ -12,7 +14,9 @@ from experiments.verdict_simulation import SCENES
 from oddslip.cli.app import app
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import diagnose
+from oddslip.diagnosis.comparison import popular_list
 from oddslip.diagnosis.summary import CommandFiles, summarize
+from oddslip.sources.open import open_source
 
 COMMANDS = typer.main.get_command(app).commands
 
@@ -135,7 +139,119 @@ def test_the_line_of_python_runs():
     variables = arguments | {"calibration_scores": scores, "calibration_labels": labels}
     variables["oddslip"] = oddslip
     exec(summary.python, variables)
-    assert variables["repair"].rank(arguments["scores"]).shape == (len(arguments["scores"]), 7)
+    frame = pd.DataFrame(arguments["scores"], columns=arguments["label_names"])
+    assert variables["repair"].rank(frame).shape == (len(frame), 7)
+
+
+def absent_and_excluded(n_rows, n_labels):
+    """Cells without a score, and labels that may not be shown."""
+    rng = np.random.default_rng(3)
+    return (rng.random((2, n_rows, n_labels)) < 0.05).astype(bool)
+
+
+def run_python(line, variables):
+    """The value of a line of Python, with nothing but these variables."""
+    variables = variables | {"oddslip": oddslip}
+    target, _, call = line.rpartition(" = ") if line.startswith("repair = ") else ("", "", line)
+    assert target in ("", "repair")
+    return eval(call, variables)
+
+
+def cut(arguments, held_out):
+    """The arguments with a share of the rows as calibration rows, with their own exclusions."""
+    by_row = ("scores", "labels", "exclude", "unweighted")
+    rows = {name: arguments[name][~held_out] for name in by_row if name in arguments}
+    calibration = tuple(arguments[name][held_out] for name in by_row[:3])
+    return arguments | rows | {"calibration": calibration}
+
+
+def name_variables(arguments):
+    """Variables of a user who calls `diagnose` with these arguments."""
+    names = ("calibration_scores", "calibration_labels", "calibration_exclude")
+    rows = dict(zip(names, arguments.get("calibration", ()), strict=False))
+    return {name: value for name, value in (arguments | rows).items() if name != "calibration"}
+
+
+def draw_absent(scene, n_rows=None, **changes):
+    """Arguments of a scene with missing scores, exclusions and a prior."""
+    arguments = SCENES[scene].draw(1)
+    arguments.pop("calibration", None)
+    arguments.pop("label_names", None)
+    arguments["prior"] = np.asarray(arguments["labels"]).mean(axis=0) * 0.8 + 0.01
+    for name in ("scores", "labels", "unweighted"):
+        if arguments.get(name) is not None:
+            arguments[name] = np.array(arguments[name][:n_rows])
+    absent, excluded = absent_and_excluded(*arguments["scores"].shape)
+    arguments["scores"][absent] = np.nan
+    arguments |= {"exclude": excluded, "nan": "absent", "n_replicates": 200}
+    arguments |= {"metric": "psp", "propensities": np.linspace(0.5, 1, len(arguments["prior"]))}
+    return arguments | changes
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_the_line_of_python_fits_on_the_cells_that_were_diagnosed(calibrated):
+    arguments = draw_absent("capped", seed=5)
+    if calibrated:
+        arguments = cut(arguments, np.arange(len(arguments["scores"])) % 3 == 0)
+    diagnosis = diagnose(**arguments)
+    line = summarize(diagnosis).python
+    assert line.startswith("repair = oddslip.Repair(")
+    variables = name_variables(arguments)
+    repair = run_python(line, variables)
+    rows = arguments.get("calibration") or [
+        arguments[name] for name in ("scores", "labels", "exclude")
+    ]
+    settings = {name: arguments.get(name) for name in ("metric", "propensities", "prior")}
+    expected = oddslip.Repair(k=diagnosis.k, **settings, weights=arguments["weights"], seed=5).fit(
+        *rows[:2], exclude=rows[2], nan="absent"
+    )
+    assert repair.fitted_.calibrator == expected.fitted_.calibrator
+    ours, theirs = (each.rank(rows[0], k=5, nan="absent") for each in (repair, expected))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_the_line_that_asks_for_a_twin_repeats_all_other_arguments(calibrated):
+    arguments = draw_absent("capped", 400, unweighted=None, rounds=60, learning_rate=0.05)
+    if calibrated:
+        arguments.pop("unweighted")
+        arguments = cut(arguments, np.arange(400) % 3 == 0)
+    diagnosis = diagnose(**arguments)
+    assert diagnosis.verdict.code == "undecided"
+    line = summarize(diagnosis).python
+    variables = name_variables(arguments) | {"unweighted": arguments["scores"] / 2}
+    again = run_python(line, variables).to_dict()
+    expected = diagnose(**arguments | {"unweighted": arguments["scores"] / 2}).to_dict()
+    assert again["ladder"] == expected["ladder"]
+    assert again["shifts"] == expected["shifts"]
+
+
+def test_the_line_that_ranks_repeats_exclusions():
+    rows = SCENES["no weights"].draw(7)
+    absent, excluded = absent_and_excluded(*rows["scores"].shape)
+    rows["scores"] = np.where(absent, np.nan, rows["scores"])
+    arguments = rows | {"exclude": excluded, "nan": "absent", "n_replicates": 100}
+    arguments.pop("calibration", None)
+    arguments.pop("unweighted", None)
+    arguments.pop("label_names", None)
+    line = summarize(diagnose(**arguments)).python
+    assert line == 'oddslip.rank(scores, k=7, exclude=exclude, nan="absent")'
+
+
+def test_the_line_of_python_holds_nothing_that_was_not_passed():
+    rows = synthetic_pair(400, 10, seed=1)
+    panel = open_source(rows.weighted, rows.labels)
+    line = summarize(diagnose(panel, k=5, n_replicates=50)).python
+    assert re.search(r"\(scores(, k=5)?\)$", line), line
+    assert "labels" not in line
+
+
+def test_the_popular_list_is_suggested_with_the_prior_only_if_that_list_is_meant():
+    diagnosis = draw_below_popularity()
+    summary = summarize(diagnosis)
+    by_prior = popular_list(diagnosis) == "popularity"
+    assert ("prior=prior" in summary.python) == by_prior
+    assert ("--prior" in summary.command) == by_prior
 
 
 def test_files_with_spaces_and_options_are_repeated_in_the_command():

@@ -89,8 +89,11 @@ def test_an_empty_cell_is_no_score_and_can_mean_no_candidate(folder):
         ("a,b\n0.9\n", "Expected 2 columns, got 1"),
         ("a,a\n0.9,0.1\n", "must be unique, got 'a'"),
         ("0.9,0.1\n0.2,0.3\n", "must start with a line of label names, got numbers"),
-        ("a;b\n0,9;0,1\n", "Expected 1 columns, got 3"),
+        ("a;b\n0,9;0,1\n", "separated by ',', got ';'. Write it with commas"),
         ("a;b\n1;0\n", "separated by ',', got ';'"),
+        ("row;label;score\n1;p;0.9\n1;q;0,1\n", "separated by ',', got ';'"),
+        ("a\tb\n0.9\t0.1\n", "separated by ',', got '\\t'"),
+        ("\ta\tb\n0\t0.9\t0.1\n", "separated by ',', got '\\t'"),
         ("a,b\n", "s.csv"),
         ("", "Empty CSV file"),
         ("row,label,score\n3,p,0.5\n3,q,z\n", "got 'z' at row '3', label 'q'"),
@@ -103,6 +106,20 @@ def test_what_is_no_table_of_scores_is_refused_in_one_line(folder, text, message
         oddslip.rank("s.csv", k=1)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_the_separator_is_named_for_labels_and_in_tsv(folder):
+    put("s.csv", "row_id,a,b\n1,0.9,0.1\n")
+    assert "y.csv must have cells separated by ',', got '\\t'" in refusal(
+        "s.csv", put("y.csv", "row\tlabel\n1\ta\n")
+    )
+    assert "separated by '\\t', got ','" in refusal(put("s.tsv", "a,b\n0.9,0.1\n"))
+
+
+@pytest.mark.parametrize("name", ['"salt; sweet"', '"salt\tsweet"', "salt; sweet"])
+def test_a_separator_in_the_name_of_a_label_separates_nothing(folder, name):
+    assert open_source(put("s.csv", f"{name}\n0.9\n0.1\n")).label_names == (name.strip('"'),)
+    assert open_source(put("s.csv", f"{name},b\n0.9,0.2\n")).n_labels == 2
 
 
 def test_a_label_that_is_not_0_or_1_is_named(folder):

@@ -40,10 +40,6 @@ FailOn = Annotated[
     ),
 ]
 MaxDrop = Annotated[float, typer.Option(help="A sure drop of the metric larger than this fails.")]
-RawKind = Annotated[
-    str | None,
-    typer.Option("--kind", help="What raw scores are: probability or margin (log-odds)."),
-]
 Bootstrap = Annotated[int, typer.Option(help="Bootstrap replicates of metrics.")]
 Junit = Annotated[Path | None, typer.Option(help="Also write JUnit XML to this file.")]
 Annotate = Annotated[
@@ -65,7 +61,7 @@ def check(
     baseline: Baseline = None,
     fail_on: FailOn = None,
     max_drop: MaxDrop = 0.01,
-    kind: RawKind = None,
+    kind: options.RepairKind = None,
     label_names: options.Names = None,
     exclude: options.Exclude = None,
     nan: options.Nan = "refuse",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -65,6 +64,7 @@ def decide(
     k_max: KMax = None,
     shrinkage: Shrinkage = 10.0,
     groups: options.Groups = None,
+    kind: options.RepairKind = None,
     exclude: options.Exclude = None,
     nan: options.Nan = "refuse",
     columns: options.Columns = None,
@@ -95,7 +95,7 @@ def decide(
     if figure is not None and (rule != "length" or goal in ("missed", "wrong")):
         raise InvalidInput("--figure compares lengths: pass --rule length, and no guarantee.")
     fitted = oddslip.load_repair(repair)
-    source = replace(Inputs.of(context), kind=fitted.maps.kind).open()
+    source = Inputs.of(context).open_for(fitted)
     decision = oddslip.Decision(
         fitted,
         costs=(cost_wrong, cost_missed),

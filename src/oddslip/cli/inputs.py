@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from oddslip.errors import InvalidInput
 
 if TYPE_CHECKING:
     from oddslip.core.types import PerLabel
+    from oddslip.repairs.fitted_repair import FittedRepair
     from oddslip.sources.base import Source
     from oddslip.spark.session import SparkSession
 
@@ -60,6 +61,16 @@ class Inputs:
         from oddslip.sources.open import open_source
 
         return open_source(**self.arguments(labelled=labelled))
+
+    def open_for(self, repair: FittedRepair, *, labelled: bool = True) -> Source:
+        """The rows as one source of the repair's kind."""
+        from oddslip.repairs.fitted_repair import check_kind, match_kind
+
+        if self.kind is not None:
+            match_kind(repair, self.kind)
+        source = replace(self, kind=repair.maps.kind).open(labelled=labelled)
+        check_kind(repair, source, declared=self.kind is not None)
+        return source
 
     def _open_spark(self, labelled: bool) -> Source:
         from oddslip.sources.open import is_parquet, open_source

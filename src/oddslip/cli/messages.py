@@ -17,6 +17,8 @@ def in_options(message: str, options: dict[str, str]) -> str:
     --------
     >>> in_options('If scores are log-odds, pass kind="margin".', {"kind": "--kind"})
     'If scores are log-odds, pass --kind margin.'
+    >>> in_options('Say so: open_source(scores, kind="margin").', {"kind": "--kind"})
+    'Say so: --kind margin.'
     >>> in_options("k must be between 1 and n_labels=14, got k=20.", {"k": "-k"})
     '-k must be between 1 and n_labels=14, got -k 20.'
     >>> in_options("Say which: columns={'row': 'user', 'label': 'item'}.", {"columns": "--columns"})
@@ -37,6 +39,7 @@ def in_options(message: str, options: dict[str, str]) -> str:
             return hit[0]
         return f"{option_of[hit[1]]} {hit[2] or hit[3] or _pairs(hit[4] or '') or repr('')}"
 
+    message = re.sub(rf"open_source\(\w+, ({assignment})\)", r"\1", message)
     message = re.sub(rf"{assignment}|\w\([^()]*\)", as_option, message)
     return re.sub(rf"^({names}) (must|are needed|is needed)\b", _replace_name(option_of), message)
 

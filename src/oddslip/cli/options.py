@@ -44,6 +44,14 @@ KindOption = Annotated[
         "the file, else probability.",
     ),
 ]
+RepairKind = Annotated[
+    str | None,
+    typer.Option(
+        "--kind",
+        help="What the scores are: probability or margin (log-odds). Default: what the repair was "
+        "fitted on. Scores that look like the other kind are an error without this option.",
+    ),
+]
 Names = Annotated[
     Path | None, typer.Option("--label-names", help="Text file with one label name per line.")
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -160,6 +159,7 @@ def apply(
     top_k: TopK = None,
     lists: Lists = False,
     groups: options.Groups = None,
+    kind: options.RepairKind = None,
     exclude: options.Exclude = None,
     nan: options.Nan = "refuse",
     columns: options.Columns = None,
@@ -185,13 +185,12 @@ def apply(
       oddslip apply decision.oddslip scores.npy --lists -o lists.parquet
     """
     from oddslip.core.panel import check_k
-    from oddslip.repairs.fitted_repair import check_kind
     from oddslip.writers import write_ranking, write_scores
 
     if engine == "local":
         check_outputs(output)
     fitted = oddslip.load_repair(repair)
-    source = replace(Inputs.of(context), kind=fitted.maps.kind).open(labelled=False)
+    source = Inputs.of(context).open_for(fitted, labelled=False)
     if engine == "spark":
         rows: Any
         if lists:
@@ -199,7 +198,6 @@ def apply(
         else:
             rows = fitted.transform(source) if top_k is None else fitted.rank(source, k=top_k)
         return write_table(rows, output)
-    check_kind(fitted, source)
     n_rows, n_labels = source.n_rows, source.n_labels
     table: dict[str, Any] = {
         "n_rows": n_rows,

@@ -21,7 +21,7 @@ from oddslip.core.row_ids import is_frame, match_labels, row_names
 from oddslip.core.types import Array, Floats, PerLabel
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.io.arrays import read_npy, read_npz
-from oddslip.io.inputs import check_memory, input_path, read_bytes
+from oddslip.io.inputs import check_memory, check_separator, input_path, read_bytes
 from oddslip.io.paths import check_path
 
 NAMES = ("none", "balanced", "sqrt", "common")
@@ -263,6 +263,8 @@ def _read_named(path: Path) -> dict[str, float] | None:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
+    if path.suffix == ".csv":
+        check_separator(path, ",")
     try:
         if path.suffix == ".csv":
             whole = read_bytes(path)

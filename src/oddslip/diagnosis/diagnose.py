@@ -9,16 +9,23 @@ from typing import Any
 from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates
 from oddslip.core.panel import Kind
+from oddslip.core.results import plain
 from oddslip.core.row_ids import need_ids
 from oddslip.core.types import LabelsLike, PerLabel, ScoresLike
 from oddslip.diagnosis.case import OtherScores, Training, open_case
 from oddslip.diagnosis.checks import CHECKS
 from oddslip.diagnosis.findings import order_findings
 from oddslip.diagnosis.measurements import measure
-from oddslip.diagnosis.result import Diagnosis, Measurements
+from oddslip.diagnosis.result import Diagnosis, Measurements, Variable
 from oddslip.diagnosis.verdict import judge
 from oddslip.metrics.at_k import NAMES, Scoring, check_choice
 from oddslip.sources.open import Nan, open_rows
+
+# Arguments that a line of Python repeats as variables.
+DATA = (
+    *("labels", "propensities", "weights", "unweighted", "calibration", "prior"),
+    *("label_names", "exclude"),
+)
 
 
 def diagnose(
@@ -100,6 +107,7 @@ def diagnose(
     >>> diagnosis.verdict.code
     'repairable_by_inversion'
     """
+    passed = dict(locals())
     n_replicates = check_replicates(n_replicates)
     check_choice("metric", metric, NAMES)
     whole = open_rows(
@@ -121,14 +129,39 @@ def diagnose(
         OtherScores(unweighted, calibration, exclude, nan),
         seed=seed,
     )
-    return _with_verdict(measure(case, n_replicates))
+    return _with_verdict(measure(case, n_replicates), _describe_arguments(passed))
 
 
-def _with_verdict(measured: Measurements) -> Diagnosis:
+def _with_verdict(measured: Measurements, arguments: dict[str, Any]) -> Diagnosis:
     """Attach findings and the verdict."""
     findings = [finding for check in CHECKS if (finding := check(measured)) is not None]
     return Diagnosis(
         **{field.name: getattr(measured, field.name) for field in fields(measured)},
         findings=order_findings(findings),
         verdict=judge(measured),
+        arguments=arguments,
     )
+
+
+def _describe_arguments(passed: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that are not at their default: settings by value, data as variables."""
+    arguments: dict[str, Any] = {}
+    for name, default in {"labels": None, **(diagnose.__kwdefaults__ or {})}.items():
+        value = passed[name]
+        if name == "calibration" and isinstance(value, tuple | list):
+            arguments[name] = _describe_rows(value)
+        elif name in DATA and value is not None:
+            arguments[name] = Variable(name)
+        elif name not in DATA and value != default:
+            arguments[name] = plain(value)
+    return arguments
+
+
+def _describe_rows(calibration: Sequence[Any]) -> tuple[Variable | None, ...]:
+    """Variables for calibration rows in the form that was passed, without a last None."""
+    names = ("scores", "labels", "exclude")
+    variables = [
+        None if value is None else Variable(f"calibration_{name}")
+        for name, value in zip(names, calibration, strict=False)
+    ]
+    return tuple(variables if variables[-1] is not None else variables[:2])

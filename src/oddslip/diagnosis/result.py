@@ -27,6 +27,15 @@ from oddslip.shifts import Saturation
 Weighting = Literal["unknown", "none", "common", "label-specific"]
 
 
+class Variable(str):
+    """A variable in a line of Python, in place of a value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 class Verdict(NamedTuple):
     """The outcome in one word for machines and in one sentence for people.
 
@@ -229,10 +238,14 @@ class Diagnosis(Measurements):
         What could not be computed, and why.
     protocol : {"deployment", "cross-fitted"}
         "cross-fitted" calibrates on folds of the same rows, hence of the same period.
+    arguments : dict
+        What was passed to `diagnose`, as the suggested line of Python repeats it: settings by
+        value, data as variables.
     """
 
     verdict: Verdict
     findings: tuple[Finding, ...]
+    arguments: dict[str, Any]
 
     def finding(self, code: str) -> Finding | None:
         """The finding of this code, if it was made."""

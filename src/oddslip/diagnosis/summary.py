@@ -24,6 +24,7 @@ from oddslip.diagnosis.comparison import (
     twin_standing,
     weights_are_strange,
 )
+from oddslip.diagnosis.result import Variable
 from oddslip.diagnosis.verdict import Grounds
 
 if TYPE_CHECKING:
@@ -124,8 +125,16 @@ def _default_files(d: Diagnosis) -> CommandFiles:
         options["--prior"] = "prior.npy"
     if d.kind != "probability":
         options["--kind"] = d.kind
+    if "nan" in d.arguments:
+        options["--nan"] = d.arguments["nan"]
+    for name, path in (("propensities", "propensities.npy"), ("exclude", "exclude.npz")):
+        if name in d.arguments:
+            options[f"--{name}"] = path
     rows = () if d.optimistic else ("calibration-scores.npy", "calibration-labels.npz")
-    return CommandFiles(calibration=rows, options=options)
+    excluded = None if _fitted_rows(d)[1] is None else "calibration-exclude.npz"
+    return CommandFiles(
+        calibration=rows, calibration_exclude=excluded if rows else None, options=options
+    )
 
 
 # --------------------------------------------------------------------------------- is it hurt?
@@ -262,13 +271,13 @@ def _next_step(d: Diagnosis, grounds: Grounds, files: CommandFiles) -> tuple[str
         return (
             "Check what the model was trained on, and evaluate other rows",
             _command("evaluate", files, *files.rows, "-k", str(d.k), "--auc"),
-            _call("oddslip.evaluate", "scores", "labels", k=d.k, kind=_kind(d), auc=True),
+            _call("oddslip.evaluate", *_rows(d), k=d.k, **_passed(d, "kind", *ROWS), auc=True),
         )
     if code == "no_signal":
         return (
             "Check that the rows of scores and labels belong together, and the sign of the scores",
             _command("evaluate", files, *files.rows, "-k", str(d.k), "--auc"),
-            _call("oddslip.evaluate", "scores", "labels", k=d.k, kind=_kind(d), auc=True),
+            _call("oddslip.evaluate", *_rows(d), k=d.k, **_passed(d, "kind", *ROWS), auc=True),
         )
     if repair == "inversion":
         return "Save this repair", *_fit_fixed(d, files, "inversion")
@@ -276,10 +285,10 @@ def _next_step(d: Diagnosis, grounds: Grounds, files: CommandFiles) -> tuple[str
         names = ("served-scores.npy", "served-labels.npz")[: len(files.rows)]
         excluded = "served-exclude.npz" if "--exclude" in files.options else None
         served = replace(files, calibration=names, calibration_exclude=excluded)
-        step = _fit_chosen(d, served, "served_scores, served_labels")
+        step = _fit_chosen(d, served, _fit_served(d))
         return "Fit a repair on rows like those you serve", *step
     if repair is not None:
-        return "Fit and save this repair", *_fit_chosen(d, files, _calibration_names(d))
+        return "Fit and save this repair", *_fit_chosen(d, files, _fit(d))
     if code == "undecided":
         purpose = "Diagnose again with the scores of the same model trained without weights"
         return purpose, *_diagnose_with_twin(d, files)
@@ -291,18 +300,12 @@ def _next_step(d: Diagnosis, grounds: Grounds, files: CommandFiles) -> tuple[str
     return "Rank with the scores as they are", *_rank(d, files, files.scores, "scores")
 
 
-def _fit_chosen(d: Diagnosis, files: CommandFiles, variables: str) -> tuple[str, str]:
+def _fit_chosen(d: Diagnosis, files: CommandFiles, fit: str) -> tuple[str, str]:
     """Choose and fit a repair with the inputs of the diagnosis."""
     words = [*(files.calibration or files.rows), "-k", str(d.k), *_weights(d, files), *OUTPUT]
-    repair = _call(
-        "oddslip.Repair",
-        k=d.k,
-        metric=None if d.metric == "map" else d.metric,
-        prior=_Variable("prior") if d.prior_source == "given" else None,
-        weights=None if d.weights is None else _Variable("weights"),
-        kind=_kind(d),
-    )
-    return _command("fit", files, *words), f"repair = {repair}.fit({variables})"
+    inputs = _passed(d, "metric", "propensities", "prior", "weights")
+    repair = _call("oddslip.Repair", k=d.k, **inputs, kind=_kind(d), **_passed(d, "seed", "keyed"))
+    return _command("fit", files, *words), f"repair = {repair}.{fit}"
 
 
 def _fit_fixed(d: Diagnosis, files: CommandFiles, name: str) -> tuple[str, str]:
@@ -311,10 +314,18 @@ def _fit_fixed(d: Diagnosis, files: CommandFiles, name: str) -> tuple[str, str]:
     inverts = name == "inversion"
     weights = _weights(d, files) if inverts else []
     words = [*rows, "--calibrator", name, *weights, *OUTPUT]
+    prior = _passed(d, "prior")
+    if name == "popularity" and popular_list(d) != name:  # the list by the calibration rows
+        prior = {}
+        options = {key: value for key, value in files.options.items() if key != "--prior"}
+        files = replace(files, options=options)
     call = _call(
-        f"oddslip.calibrators.{name.title()}", *(["weights"] if inverts else []), kind=_kind(d)
+        f"oddslip.calibrators.{name.title()}",
+        *(["weights"] if inverts else []),
+        **prior,
+        kind=_kind(d),
     )
-    return _command("fit", files, *words), f"repair = {call}.fit({_calibration_names(d)})"
+    return _command("fit", files, *words), f"repair = {call}.{_fit(d)}"
 
 
 def _diagnose_with_twin(d: Diagnosis, files: CommandFiles) -> tuple[str, str]:
@@ -324,32 +335,18 @@ def _diagnose_with_twin(d: Diagnosis, files: CommandFiles) -> tuple[str, str]:
         words += [word for path in files.calibration[1:] for word in ("--calibration-labels", path)]
         if files.calibration_exclude is not None:
             words += ["--calibration-exclude", files.calibration_exclude]
-    python = _call(
-        "oddslip.diagnose",
-        *("scores", "labels"),
-        k=d.k,
-        kind=_kind(d),
-        weights=_Variable("weights"),
-        unweighted=_Variable("unweighted"),
-    )
-    return _command("diagnose", files, *words), python
+    arguments = {"k": d.k, **d.arguments, "unweighted": Variable("unweighted")}
+    arguments.pop("labels", None)
+    return _command("diagnose", files, *words), _call("oddslip.diagnose", *_rows(d), **arguments)
 
 
 def _rank(d: Diagnosis, files: CommandFiles, path: str, variable: str) -> tuple[str, str]:
     command = _command("rank", files, path, "-k", str(d.k), "-o", "ranked.parquet")
-    return command, _call("oddslip.rank", variable, k=d.k, kind=_kind(d))
+    return command, _call("oddslip.rank", variable, k=d.k, **_passed(d, "kind", *ROWS))
 
 
 OUTPUT = ("-o", "repair.oddslip")
-
-
-class _Variable(str):
-    """A variable in a line of Python, in place of a value."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
+ROWS = ("label_names", "exclude", "nan", "threads")  # arguments of every verb that reads rows
 
 
 def _command(verb: str, files: CommandFiles, *words: str) -> str:
@@ -372,16 +369,50 @@ def _call(name: str, *variables: str, **arguments: Any) -> str:
     return f"{name}({', '.join([*variables, *named])})".replace("'", '"')
 
 
+def _passed(d: Diagnosis, *names: str) -> dict[str, Any]:
+    """These arguments, as far as they were passed to `diagnose`."""
+    return {name: d.arguments[name] for name in names if name in d.arguments}
+
+
+def _rows(d: Diagnosis) -> list[str]:
+    """Variables of the evaluated rows: scores, and labels unless the scores bring them."""
+    return ["scores", *_passed(d, "labels")]
+
+
+def _fitted_rows(d: Diagnosis) -> tuple[list[str], str | None]:
+    """Variables of the rows a repair is fitted on, and of the cells to ignore in them."""
+    calibration = d.arguments.get("calibration")
+    if calibration is None:
+        return _rows(d), d.arguments.get("exclude")
+    if isinstance(calibration, str):
+        return [calibration], None
+    scores, labels, *exclude = calibration
+    return [scores, *([labels] if labels else [])], exclude[0] if exclude else None
+
+
+def _fit(d: Diagnosis) -> str:
+    """The call that fits on the calibration rows, or on all rows where there are none."""
+    variables, exclude = _fitted_rows(d)
+    options = _passed(d, *ROWS) | {"exclude": exclude}
+    if variables == ["calibration"]:  # brings its names
+        options.pop("label_names", None)
+    return _call("fit", *variables, **options)
+
+
+def _fit_served(d: Diagnosis) -> str:
+    """The call that fits on rows like those served."""
+    options = _passed(d, *ROWS)
+    if "exclude" in options:
+        options["exclude"] = Variable("served_exclude")
+    return _call("fit", *(f"served_{name}" for name in _rows(d)), **options)
+
+
 def _kind(d: Diagnosis) -> str | None:
     return None if d.kind == "probability" else d.kind
 
 
 def _weights(d: Diagnosis, files: CommandFiles) -> list[str]:
     return [] if d.weights is None else ["--weights", files.weights]
-
-
-def _calibration_names(d: Diagnosis) -> str:
-    return "scores, labels" if d.optimistic else "calibration_scores, calibration_labels"
 
 
 def _twin_beats_popularity(d: Diagnosis, grounds: Grounds) -> bool:

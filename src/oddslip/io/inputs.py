@@ -8,6 +8,7 @@ time of a file are compared after every read.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import threading
 import weakref
@@ -23,6 +24,12 @@ from oddslip.errors import OddslipError, UnreadableFile
 from oddslip.io.files import unreadable
 from oddslip.io.paths import check_path
 
+SEPARATORS = {  # of cells, and what to do with a file of another one
+    ";": "Write it with commas, and numbers with a decimal point.",
+    "\t": "Write it with commas, or as scores or labels in a .tsv file.",
+    ",": "Write it with tabs, or name it .csv.",
+}
+MAX_HEADER_BYTES = 64 * 1024 * 1024
 MAX_READ_BYTES = 1 << 30  # the system reads no more than 2 GB at once
 
 
@@ -53,6 +60,22 @@ def input_path(path: str | os.PathLike[str]) -> Path:
             f"{path} must be a file, got a device, a pipe or a socket. Save it to a file first."
         )
     return path
+
+
+def check_separator(path: Path, separator: str) -> None:
+    """Raise for text whose first two lines have cells separated by something else.
+
+    One label may have a name such as "salt; sweet", so the header alone does not tell.
+    """
+    with input_path(path).open("rb") as file:
+        lines = [re.sub(rb'"[^"]*"', b"", file.readline(MAX_HEADER_BYTES)) for _ in range(2)]
+    if all(separator.encode() in line for line in lines):
+        return
+    for other, advice in SEPARATORS.items():
+        if other != separator and all(other.encode() in line for line in lines):
+            raise UnreadableFile(
+                f"{path} must have cells separated by {separator!r}, got {other!r}. {advice}"
+            )
 
 
 def _status(path: Path) -> os.stat_result:

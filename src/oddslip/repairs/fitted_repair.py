@@ -367,13 +367,7 @@ class FittedRepair:
         """The source, and the position of its labels among ours, see `align_labels`."""
         kind = kind_for(scores, self.maps.kind)
         source = open_rows(scores, labels, kind=kind, exclude=exclude, nan=nan, threads=threads)
-        if source.kind != self.maps.kind:
-            raise InvalidInput(
-                f"this repair was fitted on {self.maps.kind} scores, got {source.kind} scores. "
-                f"Pass scores of kind {self.maps.kind}, or fit a repair on these."
-            )
-        if not isinstance(scores, Source | Panel):
-            check_kind(self, source)
+        check_kind(self, source, declared=isinstance(scores, Source | Panel))
         return source, align_labels(self.label_names, self.maps.n_labels, source)
 
     def _maps(self, order: Ints | None) -> LabelMaps:
@@ -499,12 +493,15 @@ def _reject_shift(prior_shift: Any) -> None:
         )
 
 
-def check_kind(repair: FittedRepair, source: Source) -> None:
-    """Raise for scores of undeclared kind that are clearly not of the kind of the repair.
+def check_kind(repair: FittedRepair, source: Source, *, declared: bool) -> None:
+    """Raise for scores of another kind than the repair's.
 
-    Probabilities lie in [0, 1]. Many margins hardly ever all lie there, unless most of those of the
-    calibration rows do.
+    Without a declared kind, the scores themselves are examined. Probabilities lie in [0, 1]. Many
+    margins hardly ever all lie there, unless most of those of the calibration rows do.
     """
+    match_kind(repair, source.kind)
+    if declared:
+        return
     cells = _first_cells(source)
     if cells is None or not cells.size:
         return
@@ -522,6 +519,15 @@ def check_kind(repair: FittedRepair, source: Source) -> None:
             "this repair was fitted on margins, got scores that all lie between 0 and 1, as "
             "probabilities do. Pass margins; if these are, say so: "
             'open_source(scores, kind="margin").'
+        )
+
+
+def match_kind(repair: FittedRepair, kind: str) -> None:
+    """Raise for a declared kind that is not the repair's."""
+    if kind != repair.maps.kind:
+        raise InvalidInput(
+            f"this repair was fitted on {repair.maps.kind} scores, got {kind} scores. "
+            f"Pass scores of kind {repair.maps.kind}, or fit a repair on these."
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates, check_seed, is_number
 from oddslip.core.formatting import count_of, estimated, score, signed_estimate
-from oddslip.core.panel import Kind, check_k
+from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.results import as_frame, html_findings, html_table, label_frame, plain
 from oddslip.core.types import Array, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.decisions.fitted_decision import FittedDecision, load_served
@@ -26,6 +26,8 @@ from oddslip.repairs.fingerprint import Fingerprint, take_fingerprint
 from oddslip.repairs.fitted_repair import (
     FittedRepair,
     align_labels,
+    check_kind,
+    match_kind,
     rank_mapped,
 )
 from oddslip.serving.alarms import (
@@ -270,7 +272,8 @@ def check(
     max_drop : float
         A significant drop only fails if it is larger than this.
     kind : {"probability", "margin"}, optional
-        Scale of raw scores; a repair has its own.
+        What the scores are; default: probabilities, or what the repair was fitted on. Scores of a
+        repair that look like the other kind are an error, unless it is given.
     label_names : sequence of str, optional
         Names of the labels; default: those of a frame or a file.
     exclude, nan
@@ -311,10 +314,12 @@ def check(
             raise InvalidInput("k is needed to check raw scores: how many labels does a row show?")
         return _check_raw(source, check_k(k, source.n_labels), settings)
     fitted, decision = _read_served(repair)
-    if kind is not None and kind != fitted.maps.kind:
-        raise InvalidInput(f"this repair was fitted on {fitted.maps.kind} scores, got {kind!r}.")
+    if kind is not None:
+        match_kind(fitted, kind)
+    declared = kind is not None or isinstance(scores, Source | Panel)
     kind = kind_for(scores, fitted.maps.kind)
     source = open_rows(scores, labels, kind=kind, **options)
+    check_kind(fitted, source, declared=declared)
     fingerprint_k = fitted.fingerprint and fitted.fingerprint.k
     slots = fingerprint_k if k is None else k
     slots = fitted.parameters.get("k") if slots is None else slots

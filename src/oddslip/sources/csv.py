@@ -20,7 +20,7 @@ from pyarrow import csv
 from oddslip.core.panel import check_names
 from oddslip.core.row_ids import ROW_ID_NAMES
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
-from oddslip.io.inputs import FileState, check_memory, input_path, unchanged
+from oddslip.io.inputs import FileState, check_memory, check_separator, input_path, unchanged
 from oddslip.io.paths import InputFiles
 from oddslip.sources.batches import reading
 from oddslip.sources.long.roles import FORM, PAIRS_FORM, find_roles
@@ -138,6 +138,7 @@ class _Header:
         if len(line) == MAX_LINE_BYTES:
             raise UnreadableFile(f"{path} must have lines of at most {MAX_LINE_BYTES:,} bytes.")
         self.delimiter = "\t" if path.suffix == ".tsv" else ","
+        check_separator(path, self.delimiter)
         n_columns = line.count(self.delimiter.encode()) + 1
         self.block = max(BLOCK_BYTES, 4 * len(line), CELL_BYTES * n_columns)
         check_memory(path, self.block)
@@ -178,10 +179,6 @@ class _Header:
         return columns_by_role
 
     def _check(self, stored: list[str]) -> None:
-        if len(stored) == 1 and ";" in stored[0]:
-            raise UnreadableFile(
-                f"{self.path} must have cells separated by {self.delimiter!r}, got ';'."
-            )
         if any("." in name for name in stored) and all(map(_is_number, stored)):
             raise UnreadableFile(
                 f"{self.path} must start with a line of label names, got numbers. Add a header."

@@ -18,8 +18,21 @@ T = TypeVar("T")
 Passes = Generator[Tally, Any, T]  # receives what it yields
 
 
+MANY_CELLS = 2**24  # of a pass that leaves much memory to release; releasing takes a millisecond
+
+
 class Rows(Protocol):
     """Anything that feeds its rows to a tally."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        ...
 
     def run(self, tally: Any, *, what: str = "rows") -> Any:
         """Feed all rows to the tally and return it."""
@@ -54,7 +67,8 @@ def run(rows: Rows, computation: Passes[T], *, what: str = "rows") -> T:
                 tally = computation.throw(error)
             else:
                 tally = computation.send(tally)
-            release_memory()
+            if rows.n_rows * rows.n_labels >= MANY_CELLS:
+                release_memory()
     except StopIteration as stop:
         answer: T = stop.value
         return answer

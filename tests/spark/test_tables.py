@@ -239,7 +239,7 @@ def test_repair_makes_the_same_choice_for_the_same_reason(tables, rule):
 )
 def test_a_diagnosis_is_the_same_word_by_word(tables, held_out, monkeypatch):
     metric = "ndcg" if held_out else "map"
-    told = {"k": K, "metric": metric, "weights": PAIR.weights, "n_replicates": 100}
+    told = {"k": K, "metric": metric, "weights": PAIR.weights, "n_replicates": 100, "keyed": True}
     source = tables.open(EVALUATED)
     calibration = (tables.open(HELD_OUT), local(HELD_OUT)) if held_out else (None, None)
     passes = Counter()
@@ -253,9 +253,7 @@ def test_a_diagnosis_is_the_same_word_by_word(tables, held_out, monkeypatch):
     # Of the rows that repairs are fitted on: five, two to drop candidates, three for the stage that
     # sees the row.
     assert list(passes.values()) == ([5, 10] if held_out else [10])
-    wanted = diagnose(
-        local(EVALUATED), unweighted=local_twin(), calibration=calibration[1], keyed=True, **told
-    )
+    wanted = diagnose(local(EVALUATED), unweighted=local_twin(), calibration=calibration[1], **told)
     assert_alike(found, wanted)
 
 
@@ -541,9 +539,9 @@ def test_a_diagnosis_outlives_an_executor_in_each_of_its_passes(tables, tmp_path
     monkeypatch.setattr(SparkTable, "collect", counted)
     frame = tables.frame(EVALUATED, 4)
     source = tables.of_frame(frame.mapInArrow(pass_on, frame.schema))
-    told = {"k": K, "weights": PAIR.weights, "n_replicates": 50}
+    told = {"k": K, "weights": PAIR.weights, "n_replicates": 50, "keyed": True}
     found = diagnose(source, unweighted="scores0", **told)
-    wanted = diagnose(local(EVALUATED), unweighted=local_twin(), keyed=True, **told)
+    wanted = diagnose(local(EVALUATED), unweighted=local_twin(), **told)
     assert_alike(found, wanted)
     assert len(list(tmp_path.glob("struck-*"))) == len(passes) == source.n_passes + 4
 
@@ -730,12 +728,12 @@ def test_a_repair_of_candidates_chooses_ranks_and_repairs_as_here(tables, form):
 @HERE
 @pytest.mark.parametrize("held_out", [False, True], ids=["cross-fitted", "deployment"])
 def test_a_diagnosis_of_candidates_is_the_same_word_by_word(tables, held_out):
-    told = {"k": K, "weights": PAIR.weights, "n_replicates": 50}
+    told = {"k": K, "weights": PAIR.weights, "n_replicates": 50, "keyed": True}
     calibration = [None, None]
     if held_out:
         calibration = [open_candidates(tables, HELD_OUT), local_candidates(HELD_OUT)]
     found = diagnose(open_candidates(tables, EVALUATED), calibration=calibration[0], **told)
-    wanted = diagnose(local_candidates(EVALUATED), calibration=calibration[1], keyed=True, **told)
+    wanted = diagnose(local_candidates(EVALUATED), calibration=calibration[1], **told)
     assert_alike(found, wanted)
 
 

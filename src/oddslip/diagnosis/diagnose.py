@@ -148,6 +148,8 @@ def _describe_arguments(passed: dict[str, Any]) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     for name, default in {"labels": None, **(diagnose.__kwdefaults__ or {})}.items():
         value = passed[name]
+        if name == "threads":  # these change no answer
+            continue
         if name == "calibration" and isinstance(value, tuple | list):
             arguments[name] = _describe_rows(value)
         elif name in DATA and value is not None:

@@ -346,7 +346,7 @@ def _rank(d: Diagnosis, files: CommandFiles, path: str, variable: str) -> tuple[
 
 
 OUTPUT = ("-o", "repair.oddslip")
-ROWS = ("label_names", "exclude", "nan", "threads")  # arguments of every verb that reads rows
+ROWS = ("label_names", "exclude", "nan")  # arguments of every verb that reads rows
 
 
 def _command(verb: str, files: CommandFiles, *words: str) -> str:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the source archive and the wheel, looks them over, installs the wheel in a clean
-# environment far from the source, and runs a command and the kernels' tests there.
+# environment far from the source, runs a command and the kernels' tests there, and leaves both in dist/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${1:-python3}
@@ -44,3 +44,5 @@ du -ch dist/* | sed 's/^/  /'
 du -sh clean/lib/python*/site-packages clean/lib/python*/site-packages/oddslip | sed 's/^/  /'
 clean/bin/pip install --quiet --disable-pip-version-check lightgbm
 clean/bin/oddslip demo
+mkdir -p ../dist && cp dist/* ../dist/
+echo "What was tried is in dist/."

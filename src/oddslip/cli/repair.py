@@ -206,8 +206,8 @@ def apply(
     }
     if lists:
         decision = oddslip.load_decision(repair)
-        shown = decision.list_blocks(source, groups=read_names(groups), threads=threads)
-        write_ranking(output, shown, k=decision.rule.k_max, **table)
+        blocks_of_lists = decision.list_blocks(source, groups=read_names(groups), threads=threads)
+        write_ranking(output, blocks_of_lists, k=decision.rule.k_max, **table)
         return console().print(f"Lists of {n_rows:,} rows in {output}.")
     if top_k is not None:
         ranked = fitted.rank_blocks(source, k=top_k, threads=threads)
